@@ -235,6 +235,8 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_store_commands(command)
     _add_rules(command("rules", None, "check a file of routing rules: `fanlightd rules check FILE`"))
+    summary = "check, try and import permissions: `fanlightd permissions check FILE`"
+    command("permissions", None, summary, arguments=_add_permissions)
     command("version", version, "print the version")
     return parser
 
@@ -271,6 +273,16 @@ def _add_rules(parser: Parser) -> None:
     each.add_argument("--fields", metavar="JSON", help='of that message: {"price": 120, "payload.a": 1, "$qos": 1}')
     each.add_argument("--json", action="store_true", help="print what was found as one JSON object")
     _add_config(each)
+
+
+def _add_permissions(parser: Parser) -> None:
+    from fanlight_broker.permitting.arguments import PERMISSIONS, add_commands
+
+    parser.description = PERMISSIONS
+    add_commands(
+        parser, _Help, _add_config,
+        lambda arguments: _load(arguments, on_error=Exit.USAGE, whole=False).settings.limits,
+    )
 
 
 def _add_config(parser: argparse._ActionsContainer) -> None:

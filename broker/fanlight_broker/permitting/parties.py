@@ -89,6 +89,61 @@ def starred(attribute: str, value: str) -> bool:
     return attribute in STARRED and value.endswith("*")
 
 
+def meets(attribute: str, values: Iterable[str], asker: Asker) -> bool:
+    """Does an asker meet one condition?"""
+    if attribute == "address":
+        own: Iterable[str] = (bits_of(asker.address),)
+    else:
+        own = groups_of(asker) if attribute == "group" else (getattr(asker, attribute),)
+    return any(each and _stands_for(attribute, value, each) for each in own for value in values)
+
+
+def within(attribute: str, value: str, other: str) -> bool:
+    """Does each asker that has this value of an attribute have the other one, too?"""
+    if attribute == "address":
+        return bits_of_network(value).startswith(bits_of_network(other))
+    if starred(attribute, value):
+        return starred(attribute, other) and value[:-1].startswith(other[:-1])
+    return _stands_for(attribute, other, value)
+
+
+def implies(who: Who, other: Who) -> bool:
+    """Does each asker that meets these conditions meet the others, too? Value by value: what is True is so."""
+    own = dict(who)
+    return all(
+        attribute in own and all(any(within(attribute, value, each) for each in values) for value in own[attribute])
+        for attribute, values in other
+    )
+
+
+def excludes(who: Who, other: Who) -> bool:
+    """Is there no asker that meets both?"""
+    own = dict(who)
+    return any(
+        attribute in own and attribute != "group" and not any(
+            within(attribute, value, each) or within(attribute, each, value)
+            for value in own[attribute] for each in values
+        )
+        for attribute, values in other
+    )
+
+
+def sample(who: Who) -> Asker:
+    """One that meets the conditions."""
+    given = {attribute: values[0] for attribute, values in who}
+    for attribute in STARRED & given.keys():
+        given[attribute] = given[attribute].removesuffix("*") + "\x01" * starred(attribute, given[attribute])
+    groups = frozenset({given.pop("group")}) if "group" in given else frozenset()
+    address = given.pop("address", "").partition("/")[0]
+    return Asker(groups=groups, address=address, **given)
+
+
+def _stands_for(attribute: str, value: str, own: str) -> bool:
+    if attribute == "address":
+        return own.startswith(bits_of_network(value))
+    return own.startswith(value[:-1]) if starred(attribute, value) else own == value
+
+
 def bits_of(address: str) -> str:
     """The version of an address and its bits, as text: `4` and 32 of them. "" for what is none.
 

@@ -119,16 +119,21 @@ class WrongPattern(ValueError):
 
 
 def pattern_of(text: str) -> Pattern:
-    """A filter in either spelling: MQTT's if it has `/` or `+` in it, else AMQP's, or the one that is named before a
-    colon. Raises WrongPattern for what is wrong with its names; what else may be wrong is found by the matcher.
+    """A filter of a rule. Raises WrongPattern for what is wrong with its names; what else may be wrong is found by the
+    matcher.
     """
-    given, syntax = text, ""
-    for each in SYNTAXES:
-        if text.startswith(f"{each}:"):
-            given, syntax = text[len(each) + 1 :], each
-    syntax = syntax or ("mqtt" if "/" in given or "+" in given else "amqp")
-    octets = given.encode()
-    return Pattern(octets, octets, syntax) if "%" not in given else _with_names(octets, syntax)
+    octets, syntax = spelling_of(text)
+    return Pattern(octets, octets, syntax) if b"%" not in octets else _with_names(octets, syntax)
+
+
+def spelling_of(text: str) -> tuple[bytes, str]:
+    """A filter or topic and its syntax: MQTT's if it has `/` or `+` in it, else AMQP's, or the one that is named before
+    a colon.
+    """
+    for syntax in SYNTAXES:
+        if text.startswith(f"{syntax}:"):
+            return text[len(syntax) + 1 :].encode(), syntax
+    return text.encode(), "mqtt" if "/" in text or "+" in text else "amqp"
 
 
 def _with_names(text: bytes, syntax: str) -> Pattern:
@@ -155,10 +160,10 @@ def _with_names(text: bytes, syntax: str) -> Pattern:
 def spelled(filter: bytes, syntax: str) -> str:
     """A filter as the file has it, with its syntax before it only where it would be taken for one of the other."""
     text = filter.decode(errors="replace")
+    named = any(text.startswith(f"{each}:") for each in SYNTAXES)
+    same = text == "#" or not any(each in text for each in "./+*#")  # one word is the same in both
     plain = "mqtt" if "/" in text or "+" in text else "amqp"
-    same = plain == syntax and not any(text.startswith(f"{each}:") for each in SYNTAXES)
-    # One word without wildcards inside is the same in both.
-    return text if same or (text == "#" and syntax == "mqtt") else f"{syntax}:{text}"
+    return text if not named and (same or plain == syntax) else f"{syntax}:{text}"
 
 
 def starts_wild(filter: bytes, syntax: str) -> bool:

@@ -194,7 +194,7 @@ class PermissionTable:
 
     def grant_of(self, asker: Asker) -> "ClassGrant":
         parties = self.parties.of(asker)
-        kinds = [(party, number) for party in sorted(parties) for number in self._numbers_of(party)]
+        kinds = [(party, number) for party in sorted(parties) for number in self.numbers_of(party)]
         known = self._known
         letters = {probe.letter for _, number in kinds for probe in known[number].probes}
         key = (
@@ -211,7 +211,8 @@ class PermissionTable:
         grant.holders += 1
         return grant
 
-    def _numbers_of(self, party: int) -> Iterator[int]:
+    def numbers_of(self, party: int) -> Iterator[int]:
+        """Of the kinds of rules that a party has."""
         bits = self._kinds_of_parties[party]
         while bits:
             yield (bits & -bits).bit_length() - 1
