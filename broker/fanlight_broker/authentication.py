@@ -1,4 +1,4 @@
-"""Authentication as a part: the authenticator, made from the settings, and its password file read again on SIGHUP."""
+"""Authentication as a part: the authenticator, made from the settings, and its files read again on SIGHUP."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -6,8 +6,8 @@ from typing import Final
 from fanlight_broker import logs
 from fanlight_broker.admin.metric_source import MetricSource
 from fanlight_broker.auth.access import Credentials
-from fanlight_broker.auth.authenticator import COUNTERS, GAUGES, PasswordAuthenticator
-from fanlight_broker.auth.password_file import PasswordFileError
+from fanlight_broker.auth.authenticator import COUNTERS, GAUGES, PasswordAuthenticator, read_users
+from fanlight_broker.auth.files import PasswordFileError
 from fanlight_broker.config import Settings
 from fanlight_broker.parts import Apply, Part, PartError
 
@@ -34,7 +34,7 @@ class Authentication(Part):
                 cache_max=settings.password_cache_max, delay_seconds_max=settings.password_delay_seconds_max,
             )
         except PasswordFileError as error:
-            raise PartError(f"password_file: {error}") from error
+            raise PartError(f"{file_setting(settings)}: {error}") from error
 
     async def stop(self) -> None:
         await self.authenticator.close()
@@ -43,7 +43,7 @@ class Authentication(Part):
         try:
             use = self.authenticator.prepare(credentials_of(settings))
         except PasswordFileError as error:
-            raise PartError(f"password_file: {error}") from error
+            raise PartError(f"{file_setting(settings)}: {error}") from error
 
         def apply() -> None:
             use()
@@ -56,8 +56,22 @@ class Authentication(Part):
         return [MetricSource({**COUNTERS, **GAUGES}, self.authenticator.counters, self.authenticator.gauges)]
 
 
+def read_files(settings: Settings) -> None:
+    """Read the files that the settings name, as a broker would. Raises PartError."""
+    try:
+        read_users(credentials_of(settings))
+    except PasswordFileError as error:
+        raise PartError(f"{file_setting(settings)}: {error}") from error
+
+
+def file_setting(settings: Settings) -> str:
+    """The setting that names the file of users."""
+    return "users_file" if settings.users_file is not None else "password_file"
+
+
 def credentials_of(settings: Settings) -> Credentials:
     return Credentials(
+        users_file=settings.users_file,
         password_file=settings.password_file,
         password=settings.password.reveal() if settings.password is not None else None,
         allow_anonymous=settings.allow_anonymous,

@@ -1,4 +1,4 @@
-"""The command `fanlightd`: serve, check-config, passwd, healthcheck, version; check, repair and backup of a store.
+"""The command `fanlightd`: serve, check-config, passwd, user, healthcheck, version, and those of a store.
 
 The flags are made from the settings' declarations (config/keys.py). Each command imports what it needs when
 it runs, so that `fanlightd healthcheck` in a container does not load the broker every ten seconds.
@@ -20,6 +20,7 @@ from fanlight_broker.config.exits import MEANINGS
 from fanlight_broker.config.explain import effective, markdown
 from fanlight_broker.parsing import Parser, seconds
 from fanlight_broker.store_help import BACKUP, CHECK, REPAIR, RULES_CHECK
+from fanlight_broker.user_help import USER_COMMANDS, USERS
 
 DESCRIPTION = """\
 Fanlight, a publish/subscribe message broker.
@@ -27,8 +28,8 @@ Fanlight, a publish/subscribe message broker.
 examples:
   fanlightd serve                                  on 127.0.0.1, for this machine only
   fanlightd serve --native-port 7500 --no-http     another port, and no HTTP listener
-  fanlightd passwd users alice                     make a user, then let other machines in:
-  fanlightd serve --native-host 0.0.0.0 --password-file users
+  fanlightd user add users.toml alice              make a user, then let other machines in:
+  fanlightd serve --native-host 0.0.0.0 --users-file users.toml
   fanlightd check-config --config fanlight.toml    what is in force and why, or what is wrong and where
 """
 
@@ -85,20 +86,20 @@ def serve(arguments: argparse.Namespace) -> int:
 
 
 def check_config(arguments: argparse.Namespace) -> int:
-    from fanlight_broker.auth import password_file
+    from fanlight_broker.authentication import read_files
     from fanlight_broker.encryption import tls_files_of
     from fanlight_broker.net import tls
+    from fanlight_broker.parts import PartError
 
     if arguments.markdown:
         sys.stdout.write(markdown())
         return Exit.OK
     loaded = _load(arguments, on_error=Exit.FAILED)
-    if (users := loaded.settings.password_file) is not None:
-        try:
-            password_file.read(users)
-        except password_file.PasswordFileError as error:  # `serve` would not start
-            print(f"fanlightd: password_file: {error}", file=sys.stderr)
-            return Exit.FAILED
+    try:
+        read_files(loaded.settings)
+    except PartError as error:  # `serve` would not start
+        print(f"fanlightd: {error}", file=sys.stderr)
+        return Exit.FAILED
     if (files := tls_files_of(loaded.settings)) is not None:
         try:
             tls.read(files)
@@ -115,6 +116,12 @@ def passwd(arguments: argparse.Namespace) -> int:
     from fanlight_broker.passwd import passwd
 
     return passwd(arguments.file, arguments.user, delete=arguments.delete, stdin=arguments.stdin)
+
+
+def user(arguments: argparse.Namespace) -> int:
+    from fanlight_broker.user_commands import run
+
+    return run(arguments)
 
 
 def healthcheck(arguments: argparse.Namespace) -> int:
@@ -228,6 +235,8 @@ def _parser() -> argparse.ArgumentParser:
     users.add_argument("--delete", action="store_true", help="remove the user")
     users.add_argument("--stdin", action="store_true", help="read it from standard input's first line")
 
+    _add_users(command("user", None, "users, their groups and limits: `fanlightd user add FILE USER`", USERS))
+
     health = command("healthcheck", healthcheck, "ask a running broker's /healthz; for Docker's HEALTHCHECK")
     health.add_argument("--url", help="such as http://127.0.0.1:7421; otherwise made from the settings")
     health.add_argument("--timeout", type=seconds, default=3.0, metavar="SECONDS", help="[default: 3]")
@@ -239,6 +248,17 @@ def _parser() -> argparse.ArgumentParser:
     command("permissions", None, summary, arguments=_add_permissions)
     command("version", version, "print the version")
     return parser
+
+
+def _add_users(parser: Parser) -> None:
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
+    for name, (summary, add) in USER_COMMANDS.items():
+        each = commands.add_parser(
+            name, help=summary, description=summary, formatter_class=_Help, allow_abbrev=False
+        )
+        each.set_defaults(run=user, command=name)
+        each.add_argument("file", type=Path, metavar="FILE", help="the users file; `add` makes it")
+        add(each)
 
 
 def _add_check_config(parser: Parser) -> None:

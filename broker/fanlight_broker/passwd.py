@@ -4,8 +4,9 @@ import getpass
 import sys
 from pathlib import Path
 
+from fanlight_broker.auth.files import PasswordFileError
 from fanlight_broker.auth.hashing import hasher
-from fanlight_broker.auth.password_file import PasswordFileError, set_hash, why_not_a_user
+from fanlight_broker.auth.password_file import set_hash, why_not_a_user
 from fanlight_broker.config import Exit
 
 PASSWORD_BYTES_MAX = 1024  # it must fit into the first frame of a connection (handshake_frame_bytes_max)
@@ -21,13 +22,18 @@ def passwd(file: Path, user: str, *, delete: bool, stdin: bool) -> int:
                 return _failed(f"{file} has no user {user!r}")
             print(f"deleted {user} from {file}; a running broker reads it again on SIGHUP")
             return Exit.OK
-        password = _from_stdin() if stdin else _from_terminal()
+        password = ask_password(stdin=stdin)
         known = set_hash(file, user, hasher().hash(password))
     except (PasswordFileError, ValueError) as error:
         return _failed(str(error))
     done = "changed the password of" if known else "added"
     print(f"{done} {user} in {file}; a running broker reads it again on SIGHUP")
     return Exit.OK
+
+
+def ask_password(*, stdin: bool) -> str:
+    """A new password, from standard input or from the terminal. Raises ValueError."""
+    return _from_stdin() if stdin else _from_terminal()
 
 
 def _from_stdin() -> str:

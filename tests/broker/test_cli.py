@@ -41,7 +41,7 @@ def fanlightd(tmp_path: Path) -> Run:
 def test_help_teaches_by_examples_and_names_the_exit_codes(fanlightd: Run) -> None:
     done = fanlightd("--help")
     assert done.returncode == Exit.OK
-    assert "fanlightd serve --native-host 0.0.0.0 --password-file users" in done.stdout
+    assert "fanlightd serve --native-host 0.0.0.0 --users-file users.toml" in done.stdout
     for code in Exit:
         assert f"\n  {int(code)} " in done.stdout
 
@@ -151,7 +151,7 @@ def test_serve_refuses_an_exposed_address_and_says_what_to_do(fanlightd: Run) ->
     done = fanlightd("serve", "--native-host", "0.0.0.0", "--native-port", "0", "--http-port", "0")
     assert done.returncode == Exit.USAGE
     assert "native_host = 0.0.0.0 (flag --native-host): can be reached from other machines" in done.stderr
-    assert "fanlightd passwd FILE USER" in done.stderr
+    assert "fanlightd user add FILE USER" in done.stderr
     assert "Traceback" not in done.stderr
 
 

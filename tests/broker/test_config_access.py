@@ -37,7 +37,7 @@ def test_any_other_address_wants_a_password_or_an_explicit_word(host: str, liste
     flags = {f"{listener}_host": host}
     text = problems(flags=flags)
     assert f"{listener}_host = {host} (flag --{listener}-host): can be reached from other machines" in text
-    for remedy in ("fanlightd passwd FILE USER", "FANLIGHT_PASSWORD", "--allow-anonymous"):
+    for remedy in ("fanlightd user add FILE USER", "FANLIGHT_PASSWORD", "--allow-anonymous"):
         assert remedy in text
     load(Sources(flags={**flags, "allow_anonymous": True}))
     load(Sources(flags={**flags, "password_file": "users"}))

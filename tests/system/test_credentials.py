@@ -62,6 +62,12 @@ class MqttClient:
         assert head[0] == 0x20
         self.code = (await asyncio.wait_for(self.reader.readexactly(head[1]), WAIT_SECONDS))[1]
 
+    async def answered(self, kind: int) -> bytes:
+        """The body of the next packet, which is of this kind."""
+        head = await asyncio.wait_for(self.reader.readexactly(2), WAIT_SECONDS)
+        assert head[0] == kind
+        return await asyncio.wait_for(self.reader.readexactly(head[1]), WAIT_SECONDS)
+
     async def rest(self) -> bytes:
         return await asyncio.wait_for(self.reader.read(), WAIT_SECONDS)
 

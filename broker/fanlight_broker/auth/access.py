@@ -10,15 +10,16 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The settings of access: one of the first two, or neither."""
+    """The settings of access: one of the first three, or none of them."""
 
+    users_file: Path | None = None
     password_file: Path | None = None
     password: str | None = field(default=None, repr=False)  # one for everybody, under any user name
     allow_anonymous: bool = False
 
     @property
     def configured(self) -> bool:
-        return self.password_file is not None or self.password is not None
+        return self.users_file is not None or self.password_file is not None or self.password is not None
 
     @property
     def anonymous_allowed(self) -> bool:

@@ -1,4 +1,5 @@
-"""Who a client is: the `Authenticator` of core/ports.py, over a password file or one password for everybody.
+"""Who a client is: the `Authenticator` of core/ports.py, over a users file, a password file or one password for
+everybody.
 
 A wrong password and an unknown user fail with the same words and after the same work: an unknown user is
 checked against a hash that nothing matches, with the parameters of the others.
@@ -16,12 +17,13 @@ A label is a user name that was not checked: its client is still anonymous (core
 
 import base64
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NoReturn
 
 from fanlight_broker.auth import password_file, verifier
 from fanlight_broker.auth.access import Credentials
 from fanlight_broker.auth.hashing import hasher
+from fanlight_broker.auth.users import User, Users
 from fanlight_broker.auth.verifier import Verifier
 from fanlight_broker.core.errors import AuthenticationFailed
 from fanlight_broker.core.identity import ANONYMOUS, Identity
@@ -54,9 +56,9 @@ class PasswordAuthenticator:
         )
         self._counts = dict.fromkeys(("logins", "logins_anonymous", "logins_certified", "logins_failed"), 0)
         self._credentials = Credentials()
-        self._users: dict[str, str] = {}
+        self._users: Mapping[str, User] = {}
         self._everybody = ""  # the hash of the password for everybody
-        self._nobody = _unmatched("$argon2id$v=19$m=19456,t=2,p=1$")
+        self._nobody = _unmatched(["$argon2id$v=19$m=19456,t=2,p=1$"])
         self.reload(credentials)
 
     def reload(self, credentials: Credentials | None = None) -> None:
@@ -65,13 +67,12 @@ class PasswordAuthenticator:
 
     def prepare(self, credentials: Credentials) -> Callable[[], None]:
         """Read what new credentials name, and change nothing. Returns what applies them. Raises PasswordFileError."""
-        file = credentials.password_file
-        users = password_file.read(file) if file is not None else {}
+        users = read_users(credentials).users
         everybody = self._everybody if credentials.password is not None else ""
         if credentials.password is not None and credentials.password != self._credentials.password:
             # It is checked as slowly as the others: guessing it must not be faster.
             everybody = hasher().hash(credentials.password)
-        nobody = _unmatched(next(iter(users.values()))) if users else self._nobody
+        nobody = _unmatched([user.password for user in users.values()]) or self._nobody
 
         def apply() -> None:
             self._credentials, self._users = credentials, users
@@ -82,7 +83,7 @@ class PasswordAuthenticator:
 
     @property
     def users(self) -> int:
-        """How many users the password file has."""
+        """How many users the file has."""
         return len(self._users)
 
     async def authenticate(
@@ -124,7 +125,7 @@ class PasswordAuthenticator:
         """Whether the credentials of `identity` would be accepted now. Those of a certificate are: TLS checks it."""
         if identity.anonymous:
             return self._credentials.anonymous_allowed
-        return identity.credential in (CERTIFICATE, self._hash_of(identity.user))
+        return identity.credential in (CERTIFICATE, self._credential_of(identity.user))
 
     def _certified(self, user: str | None, certified: str) -> Identity:
         if user and user != certified:
@@ -142,12 +143,28 @@ class PasswordAuthenticator:
             _fail()
         if not hash or hash != self._hash_of(name):
             _fail()  # the password was changed, or the user deleted, during the check
-        # The password for everybody proves no name.
-        return Identity(name, verified=not self._everybody, credential=hash)
+        return self._identity_of(name)
+
+    def _identity_of(self, name: str) -> Identity:
+        """Of a user whose password is right."""
+        credential, user = self._credential_of(name), self._users.get(name)
+        if self._everybody or user is None:  # that password proves no name
+            return Identity(name, credential=credential)
+        return Identity(name, verified=True, credential=credential, groups=user.groups, limits=user.limits)
 
     def _hash_of(self, name: str) -> str:
         """The hash that a user's password is checked against; "" for an unknown user."""
-        return self._everybody or self._users.get(name, "")
+        if self._everybody:
+            return self._everybody
+        user = self._users.get(name)
+        return user.password if user is not None else ""
+
+    def _credential_of(self, name: str) -> str:
+        """What a user is let in by: another one after any change of the user. "" for an unknown user."""
+        if self._everybody:
+            return self._everybody
+        user = self._users.get(name)
+        return user.fingerprint if user is not None else ""
 
     def counters(self) -> dict[str, int]:
         """Counts since the start, by the names of COUNTERS."""
@@ -169,8 +186,23 @@ def _fail() -> NoReturn:
     raise AuthenticationFailed("wrong user name or password")
 
 
-def _unmatched(like: str) -> str:
-    """A hash of nothing, with the parameters of `like`."""
+def read_users(credentials: Credentials) -> Users:
+    """Raises PasswordFileError."""
+    if credentials.users_file is not None:
+        from fanlight_broker.auth import users_file  # here: it brings tomllib
+
+        return users_file.read(credentials.users_file)
+    if credentials.password_file is not None:
+        hashes = password_file.read(credentials.password_file)
+        return Users({name: User(hash) for name, hash in hashes.items()}, b"")
+    return Users({}, b"")
+
+
+def _unmatched(hashes: Iterable[str]) -> str:
+    """A hash of nothing, with the parameters of the first argon2 hash; "" if there is none."""
+    like = next((hash for hash in hashes if hash.startswith("$argon2")), None)
+    if like is None:
+        return ""
     parameters = like.split("$")[:4]  # "", variant, version, costs
     salt, digest = (base64.b64encode(os.urandom(size)).decode().rstrip("=") for size in (16, 32))
     return "$".join([*parameters, salt, digest])

@@ -7,34 +7,20 @@ It is read whole and checked line by line. It is rewritten by renaming a new fil
 reads it at the same time sees the old file or the new one. Passwords are not checked here: see verifier.py.
 """
 
-import fcntl
 import os
-import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from fanlight_broker.core.errors import FanlightError
+from fanlight_broker.auth.files import PasswordFileError, alone_in, read_text, replace_text
+from fanlight_broker.auth.hashing import why_not_a_hash
 
-FILE_BYTES_MAX: Final = 16 * 1024 * 1024  # about 100,000 users; a longer file is not a password file
 USER_BYTES_MAX: Final = 255
-MEMORY_KIB_MAX: Final = 1024 * 1024  # with more, each login could use all memory of the machine
-
-_HASH = re.compile(
-    r"\$argon2(?:id|i|d)\$v=19\$m=(\d{1,9}),t=(\d{1,9}),p=(\d{1,9})"
-    r"\$[A-Za-z0-9+/]{11,}\$[A-Za-z0-9+/]{16,}",
-    re.ASCII,
-)
-
-
-class PasswordFileError(FanlightError):
-    """A password file cannot be used. The text names the file and the line, and never shows a hash."""
 
 
 def read(path: Path) -> dict[str, str]:
     """The hashes by user. Raises PasswordFileError."""
-    return parse(_read_text(path), str(path))
+    return parse(read_text(path, f"create it: fanlightd passwd {path} USER"), str(path))
 
 
 def parse(text: str, name: str) -> dict[str, str]:
@@ -47,11 +33,8 @@ def parse(text: str, name: str) -> dict[str, str]:
             raise PasswordFileError(f"{where}: is not user:hash")
         if reason := why_not_a_user(user):
             raise PasswordFileError(f"{where}: {reason}")
-        match = _HASH.fullmatch(hash)
-        if match is None:
-            raise PasswordFileError(f"{where}: no argon2 hash; `fanlightd passwd FILE USER` writes one")
-        if not 8 <= int(match[1]) <= MEMORY_KIB_MAX or int(match[2]) < 1 or int(match[3]) < 1:
-            raise PasswordFileError(f"{where}: argon2 costs out of range; m is 8 to {MEMORY_KIB_MAX} KiB")
+        if reason := why_not_a_hash(hash):
+            raise PasswordFileError(f"{where}: {reason}; `fanlightd passwd FILE USER` writes one")
         if user in lines:
             raise PasswordFileError(f"{where}: {user!r} is on line {lines[user]} already")
         hashes[user], lines[user] = hash, number
@@ -79,11 +62,11 @@ def set_hash(path: Path, user: str, hash: str | None) -> bool:
     """
     target = Path(os.path.realpath(path))  # a symbolic link stays one
     try:
-        with _alone_in(target.parent):
-            text = _read_text(target) if target.exists() else ""
+        with alone_in(target.parent):
+            text = read_text(target) if target.exists() else ""
             known = user in parse(text, str(path))
             if hash is not None or known:
-                _replace(target, _edited(text, user, hash))
+                replace_text(target, _edited(text, user, hash))
             return known
     except OSError as error:
         raise PasswordFileError(f"{path}: cannot be written: {error.strerror}") from error
@@ -111,53 +94,3 @@ def _entries(text: str) -> Iterator[tuple[int, str | None, str | None]]:
 def _lines(text: str) -> list[str]:
     # Not str.splitlines, which also splits at characters that editors and other programs do not.
     return text.removesuffix("\n").split("\n") if text else []
-
-
-def _read_text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            raw = file.read(FILE_BYTES_MAX + 1)
-    except FileNotFoundError:
-        raise PasswordFileError(f"{path}: no such file; create it: fanlightd passwd {path} USER") from None
-    except OSError as error:
-        raise PasswordFileError(f"{path}: cannot be read: {error.strerror}") from error
-    if len(raw) > FILE_BYTES_MAX:
-        raise PasswordFileError(f"{path}: is longer than {FILE_BYTES_MAX} bytes")
-    try:
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise PasswordFileError(f"{path}, line {line}: is not UTF-8") from None
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    # Two concurrent `passwd` must not lose a user. The folder is locked, because the file itself is replaced.
-    lock = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
-
-
-def _replace(target: Path, text: str) -> None:
-    import tempfile  # a broker reads the file only
-
-    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # mode 0600
-    try:
-        with open(descriptor, "w", encoding="utf-8") as file:
-            if target.exists():
-                before = target.stat()
-                os.fchmod(file.fileno(), before.st_mode & 0o777)
-                if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
-                    # Run by root: the broker's user must still be able to read the file.
-                    os.fchown(file.fileno(), before.st_uid, before.st_gid)
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, target)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(name)
-        raise

@@ -1,6 +1,6 @@
 """The rules between settings, and the exposure rule: who is admitted at which address.
 
-A listener on a loopback address admits anonymous clients. On any other address the broker requires a password file, a
+A listener on a loopback address admits anonymous clients. On any other address the broker requires users, a
 password or an explicit `allow_anonymous`, and does not start without one of them. Once there is a password, loopback
 clients need it too: behind a proxy or an SSH tunnel every client is a loopback client. A TLS port that requires client
 certificates is safe on any address.
@@ -20,7 +20,7 @@ HTTP_PORTS = (ListeningPort("http"), ListeningPort("http", tls=True))  # named a
 
 REMEDY = (
     "refuses to listen there without a password; do one of these: "
-    "`fanlightd passwd FILE USER` and --password-file FILE, or FANLIGHT_PASSWORD in the environment, "
+    "`fanlightd user add FILE USER` and --users-file FILE, or FANLIGHT_PASSWORD in the environment, "
     "or, to let everybody in, --allow-anonymous"
 )
 
@@ -45,9 +45,23 @@ def check(settings: Settings) -> Iterator[Finding]:
     yield from _tls(settings)
     yield from _payload_format(settings)
     yield from exposure(settings)
-    if settings.password is not None and settings.password_file is not None:
-        text = "use either one password for everybody or a password file; with both, a user name would be ambiguous"
-        yield Finding(("password", "password_file"), "(not shown)", text)
+    yield from _users(settings)
+
+
+def _users(settings: Settings) -> Iterator[Finding]:
+    for file in ("password_file", "users_file"):
+        if settings.password is not None and getattr(settings, file) is not None:
+            what = file.replace("_", " ")
+            text = f"use either one password for everybody or a {what}; with both, a user name would be ambiguous"
+            yield Finding(("password", file), "(not shown)", text)
+    if settings.users_file is not None and settings.password_file is not None:
+        text = "use either a users file or a password file: `fanlightd user import` takes the users of the other over"
+        yield Finding(("users_file", "password_file"), str(settings.users_file), text)
+
+
+def checks_credentials(settings: Settings) -> bool:
+    """Is there anything that credentials are checked against, certificates aside?"""
+    return any(each is not None for each in (settings.users_file, settings.password_file, settings.password))
 
 
 def _sizes(settings: Settings) -> Iterator[Finding]:
@@ -108,11 +122,11 @@ def _payload_format(settings: Settings) -> Iterator[Finding]:
 
 def exposure(settings: Settings) -> Iterator[Finding]:
     """The listeners that would admit unauthenticated clients from other machines."""
-    if settings.password_file is not None or settings.password is not None or settings.allow_anonymous:
+    if checks_credentials(settings) or settings.allow_anonymous:
         return
     for key, host in _exposed(settings).items():
         text = f"can be reached from other machines, and fanlightd {REMEDY}"
-        yield Finding((key, "password_file", "password", "allow_anonymous"), host, text)
+        yield Finding((key, "users_file", "password_file", "password", "allow_anonymous"), host, text)
 
 
 def exposure_warnings(settings: Settings) -> list[str]:

@@ -74,14 +74,15 @@ ACCESS = SettingGroup(
     "Access",
     """\
 A listener on a loopback address (`127.0.0.1`, `::1`, `localhost`) admits anonymous clients. For any other address the
-broker requires a password file, `FANLIGHT_PASSWORD` or an explicit `--allow-anonymous`, and does not start without one
-of them. Once there is a password, loopback clients need it too: behind a proxy or an SSH tunnel every client is a
-loopback client. The HTTP listener requires the same credentials, by Basic authentication, for everything but
-`/healthz` and `/readyz`; `/metrics` may have a token of its own, or be open.
+broker requires a users file, a password file, `FANLIGHT_PASSWORD` or an explicit `--allow-anonymous`, and does not
+start without one of them. Once there is a password, loopback clients need it too: behind a proxy or an SSH tunnel
+every client is a loopback client. The HTTP listener requires the same credentials, by Basic authentication, for
+everything but `/healthz` and `/readyz`; `/metrics` may have a token of its own, or be open.
 
 A password that a client gives is checked, also where anonymous clients are admitted. A broker that has nothing to check
 it against admits the client as an anonymous one; its user name is then only a label. With `FANLIGHT_PASSWORD` any user
-name is valid with the one password. [access.md](access.md) has all cases.
+name is valid with the one password. [access.md](access.md) has all cases; [authentication.md](authentication.md) has
+the users file and the other ways to say who a client is.
 
 `FANLIGHT_PASSWORD_FILE` names a password file, or a file that holds nothing but the one password for everybody (one
 line without a colon), as Docker and Kubernetes hand secrets to a container.
@@ -204,9 +205,17 @@ class Settings(
         Reason("TCP port of HTTPS; 0 takes a free one and logs it"),
     ] = 7424
 
+    users_file: Annotated[
+        Path | None, ACCESS, Unit("path"),
+        Reason(
+            "users with their groups and limits, TOML, written by `fanlightd user`; with it, clients must log in"
+        ),
+    ] = None
     password_file: Annotated[
         Path | None, ACCESS, Unit("path"),
-        Reason("users and their argon2 hashes, written by `fanlightd passwd`; with it, clients must log in"),
+        Reason(
+            "users and their argon2 hashes without groups, written by `fanlightd passwd`, instead of a users file"
+        ),
     ] = None
     password: Annotated[
         Secret | None, ACCESS, NoFlag(),
