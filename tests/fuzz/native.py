@@ -45,7 +45,7 @@ class Wire:
     def now(self) -> float:
         return 0.0
 
-    def authenticate(self, user: str | None, password: str | None) -> None:
+    def authenticate(self, user: str | None, password: str | None, client: str = "") -> None:
         self._login = True
 
     def close(self, reason: str = "") -> None:

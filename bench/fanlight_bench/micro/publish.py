@@ -15,6 +15,7 @@ from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.enforcement import UNKNOWN
 from fanlight_broker.core.identity import ANONYMOUS, Identity
 from fanlight_broker.core.limits import Limits, SlowPolicy
+from fanlight_broker.core.ports import LoginExchange
 from fanlight_broker.protocols.native.connection import NativeConnection
 from fanlight_broker.wire.inbox import ReceiveBuffer
 
@@ -41,9 +42,13 @@ class NoSocket:
     def now(self) -> float:
         return 0.0
 
-    def authenticate(self, user: str | None, password: str | None) -> Identity | None:
+    def authenticate(self, user: str | None, password: str | None, client: str = "") -> Identity | None:
         return None
 
+    def exchange(self, mechanism: str, user: str | None) -> LoginExchange | None:
+        return None
+
+    def step(self, exchange: LoginExchange, data: bytes | None) -> None: ...
     def close(self, reason: str = "") -> None: ...
     def abort(self, reason: str) -> None: ...
     def pause_reading(self) -> None: ...

@@ -17,16 +17,21 @@ A label is a user name that was not checked: its client is still anonymous (core
 
 import base64
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NoReturn
 
 from fanlight_broker.auth import password_file, verifier
 from fanlight_broker.auth.access import Credentials
+from fanlight_broker.auth.exchanges import ScramExchange
 from fanlight_broker.auth.hashing import hasher
+from fanlight_broker.auth.scram import MECHANISM
+from fanlight_broker.auth.scram_keys import ITERATIONS, ScramKeys
 from fanlight_broker.auth.users import User, Users
 from fanlight_broker.auth.verifier import Verifier
 from fanlight_broker.core.errors import AuthenticationFailed
 from fanlight_broker.core.identity import ANONYMOUS, Identity
+from fanlight_broker.core.ports import LoginExchange
 
 COUNTERS: Final[Mapping[str, str]] = {
     "logins": "Clients that gave the right credentials; HTTP requests are not among them",
@@ -57,6 +62,8 @@ class PasswordAuthenticator:
         self._counts = dict.fromkeys(("logins", "logins_anonymous", "logins_certified", "logins_failed"), 0)
         self._credentials = Credentials()
         self._users: Mapping[str, User] = {}
+        self._decoy_key = os.urandom(32)
+        self._iterations = ITERATIONS
         self._everybody = ""  # the hash of the password for everybody
         self._nobody = _unmatched(["$argon2id$v=19$m=19456,t=2,p=1$"])
         self.reload(credentials)
@@ -67,7 +74,10 @@ class PasswordAuthenticator:
 
     def prepare(self, credentials: Credentials) -> Callable[[], None]:
         """Read what new credentials name, and change nothing. Returns what applies them. Raises PasswordFileError."""
-        users = read_users(credentials).users
+        found = read_users(credentials)
+        users = found.users
+        counts = Counter(user.scram.iterations for user in users.values() if user.scram is not None)
+        iterations = counts.most_common(1)[0][0] if counts else ITERATIONS  # unknown users have as many
         everybody = self._everybody if credentials.password is not None else ""
         if credentials.password is not None and credentials.password != self._credentials.password:
             # It is checked as slowly as the others: guessing it must not be faster.
@@ -77,6 +87,8 @@ class PasswordAuthenticator:
         def apply() -> None:
             self._credentials, self._users = credentials, users
             self._everybody, self._nobody = everybody, nobody
+            self._decoy_key = found.decoy_key or self._decoy_key
+            self._iterations = iterations
             self._verifier.forget(lambda user, hash: self._hash_of(user) != hash)
 
         return apply
@@ -87,7 +99,8 @@ class PasswordAuthenticator:
         return len(self._users)
 
     async def authenticate(
-        self, user: str | None, password: str | None, address: str, *, certified: str = "", counted: bool = True
+        self, user: str | None, password: str | None, address: str, *, certified: str = "", counted: bool = True,
+        client: str = "", protocol: str = "", listener: str = "",
     ) -> Identity:
         """Return who the client is. Raises AuthenticationFailed.
 
@@ -120,6 +133,19 @@ class PasswordAuthenticator:
         return not credentials.configured or (
             credentials.allow_anonymous and (password is None or (not user and not password))
         )
+
+    def exchange(self, mechanism: str, user: str | None, address: str) -> LoginExchange | None:
+        """A login of several messages, for a client at `address` that gave this user name, or none."""
+        if mechanism != MECHANISM or self._credentials.users_file is None:
+            return None
+        return _Counted(self._counts, ScramExchange(
+            user, address, keys=self._scram_of, identity=self._identity_of, verifier=self._verifier,
+            decoy_key=self._decoy_key, iterations=self._iterations,
+        ))  # fmt: skip
+
+    def _scram_of(self, name: str) -> ScramKeys | None:
+        user = self._users.get(name)
+        return user.scram if user is not None else None
 
     def stands(self, identity: Identity) -> bool:
         """Whether the credentials of `identity` would be accepted now. Those of a certificate are: TLS checks it."""
@@ -184,6 +210,22 @@ def _unchecked(user: str | None) -> Identity:
 
 def _fail() -> NoReturn:
     raise AuthenticationFailed("wrong user name or password")
+
+
+class _Counted:
+    """An exchange whose outcome is counted."""
+
+    def __init__(self, counts: dict[str, int], exchange: LoginExchange) -> None:
+        self._counts, self._exchange = counts, exchange
+
+    async def step(self, data: bytes | None) -> tuple[bytes | None, Identity | None]:
+        try:
+            answer, identity = await self._exchange.step(data)
+        except AuthenticationFailed:
+            self._counts["logins_failed"] += 1
+            raise
+        self._counts["logins"] += identity is not None
+        return answer, identity
 
 
 def read_users(credentials: Credentials) -> Users:

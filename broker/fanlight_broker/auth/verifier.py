@@ -44,13 +44,21 @@ BUSY: Final = "too many logins at once; try again in a second"
 _log = event_log.get("auth")
 
 
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What shows whether a user is who it says it is: `function(*arguments)`, in a thread."""
+
+    user: str
+    function: Callable[..., bool] = field(repr=False)
+    arguments: tuple[str, ...] = field(default=(), repr=False)
+    hash: str = field(default="", repr=False)  # "" for one whose success is not remembered
+
+
 @dataclass(eq=False, slots=True)
 class _Check:
     """One login to check: the answer that clients wait for, and its places in the queue."""
 
-    user: str
-    hash: str
-    password: str = field(repr=False)
+    work: _Work
     answer: asyncio.Future[bool]
     places: dict[str, QueuedLogin] = field(default_factory=dict)  # by address
     askers: int = 0
@@ -95,9 +103,20 @@ class Verifier:
             self._succeeded.move_to_end(login)
             self._counts["passwords_remembered"] += 1
             return True
+        return await self._wait(login, _Work(user, matches, (hash, password), hash), address)
+
+    async def prove(self, user: str, address: str, work: Callable[[], bool]) -> bool:
+        """Whether a client is the user, by a check of another kind. `work` runs in a thread, in this login's turn.
+
+        Raises:
+            AuthenticationFailed: as `verify` does, or raised by `work`, which counts as a failed login.
+        """
+        return await self._wait(os.urandom(16), _Work(user, work), address)
+
+    async def _wait(self, login: bytes, work: _Work, address: str) -> bool:
         if self._closed:
             raise AuthenticationFailed("the broker is stopping")
-        check = self._join(login, user, hash, password, place_of(address))
+        check = self._join(login, work, place_of(address))
         check.askers += 1
         try:
             # Shielded: a client that gives up must not cancel the check for others with the same login.
@@ -107,23 +126,23 @@ class Verifier:
             if not check.askers and not check.answer.done() and check.task is None:
                 self._give_up(login, check)
 
-    def _join(self, login: bytes, user: str, hash: str, password: str, address: str) -> _Check:
+    def _join(self, login: bytes, work: _Work, address: str) -> _Check:
         """The check of a login, with a place for this address. Raises AuthenticationFailed if there is none."""
         now = self._clock()
         check = self._checks.get(login)
         if check is not None and (check.task is not None or address in check.places):
             return check
-        place = QueuedLogin(address, user, login)
+        place = QueuedLogin(address, work.user, login)
         there, loser = self._queue.join(place, now)
         if not there and check is None:
             self._counts["passwords_refused_busy"] += 1
             raise AuthenticationFailed(BUSY)
         if check is None:
-            check = _Check(user, hash, password, asyncio.get_running_loop().create_future())
+            check = _Check(work, asyncio.get_running_loop().create_future())
             self._checks[login] = check
         if there:
             check.places[address] = place
-            self._counts["passwords_delayed"] += self._penalties.until(address, user) > now
+            self._counts["passwords_delayed"] += self._penalties.until(address, work.user) > now
         if loser is not None:
             self._turn_away(loser)
         self._go_on()
@@ -162,14 +181,19 @@ class Verifier:
             self._timer = self._call_later(max(0.0, at - now), self._go_on)
 
     async def _check(self, place: QueuedLogin, check: _Check) -> None:
-        self._counts["passwords_checked"] += 1
+        self._counts["passwords_checked"] += bool(check.work.hash)
         try:
-            good = await asyncio.get_running_loop().run_in_executor(self._threads, matches, check.hash, check.password)
+            good = await asyncio.get_running_loop().run_in_executor(
+                self._threads, check.work.function, *check.work.arguments
+            )
+        except AuthenticationFailed as error:
+            self._note(place, check, good=False)
+            _answer(check, error)
         except HashingError as error:
             _log.error("password_not_checked", reason=str(error))
             _answer(check, AuthenticationFailed("the password could not be checked; see the broker's log"))
         else:
-            self._note(place, check, good)
+            self._note(place, check, good=good)
             _answer(check, good)
         finally:
             self._free += 1
@@ -180,13 +204,13 @@ class Verifier:
             if not self._closed:
                 self._go_on()
 
-    def _note(self, place: QueuedLogin, check: _Check, good: bool) -> None:
+    def _note(self, place: QueuedLogin, check: _Check, *, good: bool) -> None:
         if not good:
             self._penalties.failed(place.address, place.user, self._clock())
             return
         self._penalties.succeeded(place.address, place.user)
-        if self._cache_max:
-            self._succeeded[place.login] = check.user, check.hash
+        if self._cache_max and check.work.hash:
+            self._succeeded[place.login] = check.work.user, check.work.hash
             if len(self._succeeded) > self._cache_max:
                 self._succeeded.popitem(last=False)
 

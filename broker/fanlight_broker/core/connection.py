@@ -281,9 +281,9 @@ class ProtocolConnection(ClientConnection, ABC):
         """Its credentials are being checked, or its session is being stored; input waits meanwhile."""
         return self.state is ConnectionState.VERIFYING
 
-    def verify(self, user: str | None, password: str | None, now: float) -> None:
+    def verify(self, user: str | None, password: str | None, now: float, client: str = "") -> None:
         """Check the client's credentials. Nothing is read meanwhile. Raises FanlightError, as `welcome` does."""
-        identity = self.transport.authenticate(user, password)
+        identity = self.transport.authenticate(user, password, client)
         if identity is not None:  # nothing to check: most brokers, and most connections of a storm
             self.welcome(identity, now)
         else:
@@ -316,6 +316,10 @@ class ProtocolConnection(ClientConnection, ABC):
             return
         if not self.waiting:
             self.go_on(now)
+
+    def stepped(self, answer: bytes | None, identity: Identity | None, now: float) -> None:
+        """The outcome of `Transport.step`: an answer for the client, and who it is once that is known."""
+        raise NotImplementedError(f"{type(self).__name__} has no exchanges")
 
     def refuse(self, error: FanlightError) -> None:
         """The credentials are invalid, or could not be checked."""

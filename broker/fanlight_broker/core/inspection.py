@@ -29,6 +29,7 @@ COUNTERS: Final[Mapping[str, str]] = {
     "connections_closed": "Connections closed, by either side",
     "connections_refused": "Connections refused by a limit",
     "connections_revoked": "Connections ended because their credentials were changed or deleted",
+    "connections_expired": "Connections ended because their credentials have expired",
     "handshakes_failed": "Connections whose handshake failed, of any kind",
     "tls_handshakes_failed": "Connections whose TLS handshake failed",
     "websocket_handshakes_failed": "Connections whose WebSocket handshake failed",

@@ -21,21 +21,41 @@ from fanlight_broker.wire.route import Route
 View = dict[str, Any]  # a JSON object; the keys are listed where it is made (core/inspection.py)
 
 
+class LoginExchange(Protocol):
+    """One login of several messages, whatever the mechanism: SASL (RFC 4422), enhanced authentication of MQTT 5."""
+
+    async def step(self, data: bytes | None) -> tuple[bytes | None, Identity | None]:
+        """Take a message of the client. Returns the answer, and who the client is once that is known.
+
+        Raises AuthenticationFailed, which ends it.
+        """
+        ...
+
+
 class Authenticator(Protocol):
     """Decides who a client is. Raises `AuthenticationFailed`, which never says what was wrong."""
 
     async def authenticate(
-        self, user: str | None, password: str | None, address: str, *, certified: str = "", counted: bool = True
+        self, user: str | None, password: str | None, address: str, *, certified: str = "", counted: bool = True,
+        client: str = "", protocol: str = "", listener: str = "",
     ) -> Identity:
         """Return who the client is.
 
         certified: the subject of the client's certificate, verified by the transport; "" without one.
         counted: it is a connecting client, and not one of many requests.
+        client, protocol, listener: the identifier that the client gives itself, and where it connects.
         """
         ...
 
     def identify(self, user: str | None, password: str | None, *, certified: str = "") -> Identity | None:
         """The same for a connecting client whose credentials need no check; None: ask `authenticate`."""
+        ...
+
+    def exchange(self, mechanism: str, user: str | None, address: str) -> LoginExchange | None:
+        """Begin a login of several messages; None for a mechanism that is not known.
+
+        user: the name that the client gave beside it; None if it gave none.
+        """
         ...
 
     def stands(self, identity: Identity) -> bool:
@@ -88,10 +108,20 @@ class Transport(Protocol):
         """The clock of every `now`, in seconds."""
         ...
 
-    def authenticate(self, user: str | None, password: str | None) -> Identity | None:
+    def authenticate(self, user: str | None, password: str | None, client: str = "") -> Identity | None:
         """Check credentials. Returns who it is if there is nothing to check; otherwise the protocol's `authenticated`
         or `refuse` is called with the outcome, later.
+
+        client: the identifier that the client gives itself, unchecked
         """
+        ...
+
+    def exchange(self, mechanism: str, user: str | None) -> LoginExchange | None:
+        """Begin a login of several messages; None for a mechanism that is not known."""
+        ...
+
+    def step(self, exchange: LoginExchange, data: bytes | None) -> None:
+        """Hand a message to an exchange. The protocol's `stepped` or `refuse` is called with the outcome, later."""
         ...
 
     def close(self, reason: str = "") -> None:

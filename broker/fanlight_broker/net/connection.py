@@ -16,7 +16,7 @@ from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.connection import ProtocolConnection
 from fanlight_broker.core.errors import FanlightError, LimitExceeded
 from fanlight_broker.core.identity import Identity
-from fanlight_broker.core.ports import Authenticator
+from fanlight_broker.core.ports import Authenticator, LoginExchange
 from fanlight_broker.net.flush import SocketSink
 from fanlight_broker.net.handshake import Handshake, peer_of
 from fanlight_broker.net.tls import name_of
@@ -50,6 +50,7 @@ class ConnectionOwner(Protocol):
     def closing(self, connection: "Connection") -> bool: ...
     def refuses(self, connection: "Connection") -> bool: ...
     def drained(self, outbox: Outbox) -> None: ...
+    def expires(self, connection: "Connection", at: float) -> None: ...
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -227,20 +228,23 @@ class Connection(asyncio.BufferedProtocol):
     def wrong_protocol(self, first: bytes) -> bytes | None:
         return self.owner.wrong_protocol(self, first)
 
-    def authenticate(self, user: str | None, password: str | None) -> Identity | None:
+    def authenticate(self, user: str | None, password: str | None, client: str = "") -> Identity | None:
         if self.owner.refuses(self):
             return None  # its GOODBYE comes in the next turn, and a HELLO may be here before
         self.identity = self.owner.authenticator.identify(user, password, certified=self.certified)
         if self.identity is not None:
             return self.identity
-        self._login = asyncio.get_running_loop().create_task(self._authenticate(user, password))
+        self._login = asyncio.get_running_loop().create_task(self._authenticate(user, password, client))
         return None
 
-    async def _authenticate(self, user: str | None, password: str | None) -> None:
+    async def _authenticate(self, user: str | None, password: str | None, client: str) -> None:
         protocol = self.protocol
         try:
             check = self.owner.authenticator.authenticate
-            self.identity = identity = await check(user, password, self.address, certified=self.certified)
+            identity = await check(
+                user, password, self.address, certified=self.certified, client=client, protocol=self.traffic.protocol,
+                listener=self.traffic.name,
+            )
         except FanlightError as error:
             protocol.refuse(error)
             return
@@ -250,9 +254,41 @@ class Connection(asyncio.BufferedProtocol):
         finally:
             self._login = None
         try:
+            self._identified(identity)
             protocol.authenticated(identity, self.owner.clock())
         except Exception:
             self.fault()
+
+    def exchange(self, mechanism: str, user: str | None) -> LoginExchange | None:
+        return self.owner.authenticator.exchange(mechanism, user, self.address)
+
+    def step(self, exchange: LoginExchange, data: bytes | None) -> None:
+        if not self.owner.refuses(self):
+            self._login = asyncio.get_running_loop().create_task(self._step(exchange, data))
+
+    async def _step(self, exchange: LoginExchange, data: bytes | None) -> None:
+        protocol = self.protocol
+        try:
+            answer, identity = await exchange.step(data)
+        except FanlightError as error:
+            protocol.refuse(error)
+            return
+        except Exception:
+            self.fault()
+            return
+        finally:
+            self._login = None
+        try:
+            if identity is not None:
+                self._identified(identity)
+            protocol.stepped(answer, identity, self.owner.clock())
+        except Exception:
+            self.fault()
+
+    def _identified(self, identity: Identity) -> None:
+        self.identity = identity
+        if identity.expires is not None:
+            self.owner.expires(self, identity.expires)
 
     def close(self, reason: str = "") -> None:
         self.close_reason = reason or "closed by the broker"

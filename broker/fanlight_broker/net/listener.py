@@ -7,6 +7,7 @@ plain TCP, TLS and WebSocket: `start` opens one, and may be called again.
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from fanlight_broker import event_log
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.connection import ProtocolConnection
+from fanlight_broker.core.deadlines import Deadlines
 from fanlight_broker.core.limits import StoreDurability
 from fanlight_broker.core.ports import Authenticator, ProtocolCheck, Transport, WrongProtocol
 from fanlight_broker.net.acceptor import Secure, TcpAcceptor, TlsAcceptor
@@ -37,6 +39,7 @@ TICK_SECONDS: Final = 0.25  # the precision of the time limits
 LOOKED_AT_PER_TICK: Final = 2_000  # connections whose idle time is checked in one tick: bounds it to a few ms
 RECHECKED_PER_TURN: Final = 100  # connections, at about 20 µs each
 LOOK: Final = 32  # connections between two readings of the clock
+EXPIRED_PER_TICK: Final = 100  # connections whose credentials have expired; the others in the next tick
 BACKLOG: Final = 4_096  # connections that wait to be accepted, in the kernel
 
 ProtocolFactory = Callable[[Broker, Transport, ReceiveBuffer, float], ProtocolConnection]
@@ -63,6 +66,7 @@ class Listener:
     admission  shared by the listeners of a broker, whose limits are for all connections together
     handshake_turns  shared, too: when a TLS handshake may start
     poller what TCP connections, plain and with TLS, are read and written by; without one, the loop's transports
+    wall_clock  by which credentials expire
     durability  what acknowledgements to its clients wait for; None: what the broker's wait for
     protocol_check  recognises clients that speak another protocol; without it, no connection is looked at
     """
@@ -72,6 +76,7 @@ class Listener:
         clock: Callable[[], float], shared: ReceiveBuffer, direct: bool = True, admission: Admission | None = None,
         poller: "Poller | None" = None, protocol_check: ProtocolCheck | None = None,
         handshake_turns: HandshakeTurns | None = None, durability: StoreDurability | None = None,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.name = name
         self.broker = broker
@@ -79,7 +84,7 @@ class Listener:
         self.clock = clock
         self.direct = direct
         self.accepted = self.refused = self.ended = 0
-        self.handshakes_failed = self.protocol_errors = self.requests_refused = self.revoked = 0
+        self.handshakes_failed = self.protocol_errors = self.requests_refused = self.revoked = self.expired = 0
         self.stages_failed = {"tls": 0, "websocket": 0}  # by stage
         self._factory, self._durability = factory, durability
         self._protocol_check = protocol_check
@@ -96,6 +101,8 @@ class Listener:
         self._by_handshake: dict[Handshake, Connection] = {}
         self._closing: dict[Connection, float] = {}  # when each began to close; oldest first
         self._refusing: set[Connection] = set()
+        self._expiring: Deadlines[Connection] = Deadlines()  # when their credentials expire
+        self._wall_clock = wall_clock
         self._draining = False
         self._round: list[Connection] = []
         self.drained = self._drained  # one for all connections
@@ -307,6 +314,7 @@ class Listener:
         self.protocol_errors += protocol.failed is not None
         self.requests_refused += protocol.refused
         self._closing.pop(connection, None)
+        self._expiring.discard(connection)
         self._handshakes.end(connection.handshake or connection)
         if connection.handshake is not None:
             del self._by_handshake[connection.handshake]
@@ -333,6 +341,17 @@ class Listener:
         if rest := left[RECHECKED_PER_TURN:]:
             asyncio.get_running_loop().call_soon(self._recheck, rest)
 
+    def expires(self, connection: Connection, at: float) -> None:
+        """The credentials of a connection expire at this wall-clock time; earlier ones do not count any more."""
+        self._expiring.set(connection, at)
+
+    def _end_the_expired(self) -> None:
+        for connection in self._expiring.due(self._wall_clock(), EXPIRED_PER_TICK):
+            protocol = self._connections.get(connection)
+            if protocol is not None:
+                self.expired += 1
+                protocol.cut_off("credentials_expired", "these credentials have expired; log in with new ones")
+
     def _drained(self, outbox: Outbox) -> None:
         """Let the publishers that `outbox` held back continue, in a turn of their own."""
         now = self.clock()
@@ -354,6 +373,7 @@ class Listener:
         self.broker.turns.begin()
         now = self.clock()
         self._end_the_late()
+        self._end_the_expired()
         if not self._round:
             self._round = list(self._connections)
         for looked_at in range(min(LOOKED_AT_PER_TICK, len(self._round))):
@@ -400,6 +420,7 @@ class Listener:
             "connections_closed": self.ended,
             "connections_refused": self.refused,
             "connections_revoked": self.revoked,
+            "connections_expired": self.expired,
             "handshakes_failed": self.handshakes_failed,
             "tls_handshakes_failed": self.stages_failed["tls"],
             "websocket_handshakes_failed": self.stages_failed["websocket"],

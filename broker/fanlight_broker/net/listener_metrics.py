@@ -8,8 +8,8 @@ from fanlight_broker.core.metrics import MetricFamily
 from fanlight_broker.net.listener import Listener
 
 BY_PROTOCOL: Final = (
-    "connections_accepted", "connections_closed", "connections_refused", "connections_revoked", "protocol_errors",
-    "requests_refused",
+    "connections_accepted", "connections_closed", "connections_refused", "connections_revoked", "connections_expired",
+    "protocol_errors", "requests_refused",
 )
 BY_LISTENER: Final = ("messages_in", "messages_out", "bytes_in", "bytes_out")
 

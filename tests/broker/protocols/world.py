@@ -16,6 +16,7 @@ from fanlight_broker.core.connection import ProtocolConnection
 from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.ports import LoginExchange
 from fanlight_broker.wire.inbox import ReceiveBuffer
 from fanlight_broker.wire.outbox import Outbox
 from tests.broker.core.parts import at_once
@@ -114,13 +115,19 @@ class Peer:
     def wrong_protocol(self, first: bytes) -> bytes | None:
         return None
 
-    def authenticate(self, user: str | None, password: str | None) -> Identity | None:
+    def authenticate(self, user: str | None, password: str | None, client: str = "") -> Identity | None:
         self.credentials.append((user, password))
         if self.log_in and self.at_once:
             return Identity(label=user or "")
         if self.log_in:
             self.world.soon.append(lambda: self.protocol.authenticated(Identity(user or ""), self.world.now))
         return None
+
+    def exchange(self, mechanism: str, user: str | None) -> LoginExchange | None:
+        return None
+
+    def step(self, exchange: LoginExchange, data: bytes | None) -> None:
+        raise AssertionError("there are no exchanges")
 
     def refuse(self, error: FanlightError) -> None:
         self.protocol.refuse(error)

@@ -82,6 +82,7 @@ class MqttConnection(ProtocolConnection):
         self.version: Version | None = None  # as in CONNECT
         self.keep_alive = 0  # seconds; 0: none
         self.auth: AuthenticationExchange | None = None
+        self._stepping: ConnectionState | None = None  # the state in which its exchange began a step that takes time
         self._accepted: AcceptedConnect | None = None  # CONNECT, until it is answered
         self._accepted_bytes = 0
         self._packet_max: int | None = None  # the client's Maximum Packet Size
@@ -190,7 +191,7 @@ class MqttConnection(ProtocolConnection):
 
     def _farewell(self, reason: ReasonCode, text: str) -> Packet | None:
         """The last packet: DISCONNECT, or a refusing CONNACK before that. None: the version has no such packet."""
-        if self.client is not None and not self.waiting:
+        if self.client is not None and (not self.waiting or self._stepping is ConnectionState.CONNECTED):
             if self.version is V3:
                 return None
             stopping = reason is ReasonCode.SERVER_SHUTTING_DOWN and self.options.server_reference is not None
@@ -275,9 +276,9 @@ class MqttConnection(ProtocolConnection):
         method = packet.properties.authentication_method
         if method is None:
             user, password = on_connect.credentials(packet)
-            self.verify(user, password, now)
+            self.verify(user, password, now, self._accepted.client_id)
             return
-        self.auth = AuthenticationExchange.begin(method, packet, self.options.methods, self.transport.address)
+        self.auth = AuthenticationExchange.begin(method, packet, self.options.methods, self.transport)
         self.state = ConnectionState.AUTHENTICATING
         self._authenticate(packet.properties.authentication_data, now)
 
@@ -296,16 +297,39 @@ class MqttConnection(ProtocolConnection):
 
     def _authenticate(self, data: bytes | None, now: float) -> None:
         assert self.auth is not None
-        answer, user = self.auth.step(data)
-        if user is None:
+        if (exchange := self.auth.pending) is not None:
+            self._stepping = self.state
+            self.hold_input()
+            self.transport.step(exchange, data)
+            return
+        self._answer_step(*self.auth.step(data), now)
+
+    def stepped(self, answer: bytes | None, identity: Identity | None, now: float) -> None:
+        if not self.waiting or self._stepping is None:
+            return
+        try:
+            self.state, self._stepping = self._stepping, None
+            self._answer_step(answer, identity, now)
+            if self.state is ConnectionState.CONNECTED and self.client is not None:
+                self.refill(now)  # the outbox may have drained meanwhile
+        except errors.FanlightError as error:
+            self.fail(error)
+            return
+        if not self.waiting and not self.closed:
+            self.go_on(now)
+
+    def _answer_step(self, answer: bytes | None, identity: Identity | None, now: float) -> None:
+        assert self.auth is not None
+        if identity is None:
             self.send(self.auth.packet(ReasonCode.CONTINUE_AUTHENTICATION, answer))
-        elif self.state is ConnectionState.AUTHENTICATING:
+            return
+        if self.state is ConnectionState.AUTHENTICATING:
             self.auth.last_data = answer
-            self.welcome(Identity(user, verified=True), now)
-        elif self.client is not None and user != self.client.subscriber.user:
-            raise ProtocolError("AUTH: re-authentication as another user", ReasonCode.NOT_AUTHORIZED)
-        else:
-            self.send(self.auth.packet(ReasonCode.SUCCESS, answer))
+            self.auth.done(identity)
+            self.welcome(identity, now)
+            return
+        self.auth.done(identity)
+        self.send(self.auth.packet(ReasonCode.SUCCESS, answer))
 
     def welcome(self, identity: Identity, now: float) -> None:
         """The client is authenticated: attach its session, and send CONNACK."""

@@ -29,6 +29,7 @@ GOODBYES: Final[dict[str, ReasonCode]] = {
     "idle_timeout": ReasonCode.KEEP_ALIVE_TIMEOUT,
     "slow_consumer": ReasonCode.QUOTA_EXCEEDED,
     "too_many_connections": ReasonCode.QUOTA_EXCEEDED,
+    "credentials_expired": ReasonCode.MAXIMUM_CONNECT_TIME,
     "authentication_failed": ReasonCode.NOT_AUTHORIZED,
     "not_permitted": ReasonCode.NOT_AUTHORIZED,
     "internal_error": ReasonCode.UNSPECIFIED_ERROR,

@@ -280,7 +280,7 @@ class NativeConnection(ProtocolConnection):
             )
         self.broker.clients.check_names(hello.client, hello.user)
         self._hello = hello
-        self.verify(hello.user, hello.password, now)
+        self.verify(hello.user, hello.password, now, hello.client or "")
 
     def welcome(self, identity: Identity, now: float) -> None:
         hello, limits = self._hello, self.broker.limits

@@ -1,0 +1,48 @@
+"""Logins of several messages (ports.LoginExchange): what MQTT 5 calls enhanced authentication, and AMQP SASL."""
+
+from collections.abc import Callable
+from typing import Final
+
+from fanlight_broker.auth.scram import ScramServer, decoy
+from fanlight_broker.auth.scram_keys import ITERATIONS, ScramKeys
+from fanlight_broker.auth.verifier import Verifier
+from fanlight_broker.core.errors import AuthenticationFailed
+from fanlight_broker.core.identity import Identity
+
+FAILED: Final = "wrong user name or password"
+
+
+class ScramExchange:
+    """One login by SCRAM-SHA-256.
+
+    asked      the user name that the client gave beside the exchange; None if it gave none
+    keys       of a user; None for one that does not exist, or has no keys
+    identity   of a user whose proof is right
+    """
+
+    def __init__(
+        self, asked: str | None, address: str, *, keys: Callable[[str], ScramKeys | None],
+        identity: Callable[[str], Identity], verifier: Verifier, decoy_key: bytes, iterations: int = ITERATIONS,
+    ) -> None:
+        self._asked, self._address = asked, address
+        self._keys, self._identity, self._verifier = keys, identity, verifier
+        self._server = ScramServer(lambda user: keys(user) or decoy(decoy_key, user, iterations))
+        self._silent = False  # the client's first message was empty
+
+    async def step(self, data: bytes | None) -> tuple[bytes | None, Identity | None]:
+        server = self._server
+        if server.keys is None:
+            if not data and not self._silent:
+                self._silent = True
+                return b"", None
+            answer = server.first(data or b"")
+            if self._asked and self._asked != server.user:
+                raise AuthenticationFailed("the user name and the one in the exchange differ")
+            return answer, None
+        final, known = data or b"", self._keys(server.user) == server.keys
+        # In the queue of all logins, where each address has its turn and waits after wrong proofs.
+        if not await self._verifier.prove(server.user, self._address, lambda: server.final(final) and known):
+            raise AuthenticationFailed(FAILED)
+        if self._keys(server.user) != server.keys:  # changed meanwhile
+            raise AuthenticationFailed(FAILED)
+        return server.done(), self._identity(server.user)
