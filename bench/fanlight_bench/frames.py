@@ -5,6 +5,7 @@ in the SDK must not hide one in the broker. Nothing here is called once per mess
 """
 
 import struct
+from collections.abc import Mapping
 from typing import Any
 
 import msgpack  # type: ignore[import-untyped, unused-ignore]
@@ -32,17 +33,18 @@ def encode(*fields: object) -> bytes:
     return struct.pack(">I", len(body)) + body
 
 
-def publish(topic: str, payload_bytes: int, syntax: str, *, receipt: bool) -> tuple[bytes, bytes, int]:
+def publish(
+    topic: str, payload_bytes: int, syntax: str, *, receipt: bool, headers: Mapping[str, object] | None = None
+) -> tuple[bytes, bytes, int]:
     """A PUBLISH to repeat, with a payload of zeros: the frame, the topic in it, and where its payload begins.
 
     With a receipt the request is in the five-byte form, at offset 6.
     """
-    fields = 4 if syntax == "amqp" else 6
-    head = bytes([0x90 | fields, PUBLISH]) + (_ANY_REQUEST if receipt else _NO_REQUEST) + msgpack.packb(topic)
+    # A sender may leave out trailing fields whose defaults it wants.
+    last = [headers or None, SYNTAXES[syntax]] if syntax != "amqp" else [headers] if headers else []
+    head = bytes([0x90 | 4 + len(last), PUBLISH]) + (_ANY_REQUEST if receipt else _NO_REQUEST) + msgpack.packb(topic)
     payload: bytes = msgpack.packb(bytes(payload_bytes))
-    # headers and syntax; a sender may leave out trailing fields whose defaults it wants.
-    tail = b"" if syntax == "amqp" else msgpack.packb(None) + msgpack.packb(SYNTAXES[syntax])
-    body = head + payload + tail
+    body = head + payload + b"".join(msgpack.packb(field) for field in last)
     frame = struct.pack(">I", len(body)) + body
     return frame, topic.encode(), 4 + len(head) + len(payload) - payload_bytes
 

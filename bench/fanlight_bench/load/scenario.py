@@ -21,8 +21,20 @@ spelling.py. Every key has a default but the ones above the line:
     retain = false                            MQTT: each message replaces the retained one of its topic
     [background]                              subscriptions beside those that are measured
     subscriptions, connections, filters
+    where = "", met_by = {}                   a selector: below
+    [headers]                                 of each message; MQTT 5: user properties. A text may have {i}, the topic's
     [properties]                              MQTT 5: of each message, to be found in each delivery
     content_type, response_topic, correlation_data, user = { unit = "C" }
+
+A background subscription may have a selector, native or MQTT 5. Subscription j of the background has `where` with
+index j, which must be true of a message if the message's headers are those of `met_by` with index j, and of no other:
+
+    [headers]
+    symbol = "s{i}"
+    price = 120
+    [background]
+    where = "symbol = 's{i%100}' AND price > 100"
+    met_by = { symbol = "s{i%100}" }
 
 What is not one stream of messages says so, and has options of its own (kinds/__init__.py):
 
@@ -56,6 +68,8 @@ class Background:
     subscriptions: int = 0
     connections: int = 4
     filters: tuple[str, ...] = ()
+    where: str = ""
+    met_by: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -83,6 +97,7 @@ class Scenario:
     retain: bool = False
     background: Background = Background()
     properties: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, Any] = field(default_factory=dict)
     kind: str = kinds.STREAM
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -106,6 +121,16 @@ class Scenario:
             raise BadScenario(f"{self.name}: {self.slow} slow subscribers of {self.subscribers}")
         if self.background.subscriptions and not (self.background.filters and self.background.connections > 0):
             raise BadScenario(f"{self.name}: background subscriptions need filters and connections")
+        if unknown := set(self.background.met_by) - set(self.headers):
+            raise BadScenario(f"{self.name}: background is met by {', '.join(sorted(unknown))}, which is no header")
+        if self.background.met_by and not self.background.where:
+            raise BadScenario(f"{self.name}: background has met_by, and no where")
+        for template in (*self.headers.values(), *self.background.met_by.values(), self.background.where):
+            if isinstance(template, str):
+                try:
+                    spelling.check_text(template)
+                except spelling.BadTemplate as error:
+                    raise BadScenario(f"{self.name}: {error}") from None
         if unknown := set(self.properties) - PROPERTIES:
             raise BadScenario(f"{self.name}: properties {', '.join(unknown)}; there are {', '.join(PROPERTIES)}")
         try:

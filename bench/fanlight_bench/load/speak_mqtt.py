@@ -57,10 +57,15 @@ class MqttSpeaker(Speaker):
         if count:
             yield self._subscribe(bytes(piece)), 1
 
-    def _subscribe(self, payload: bytes) -> bytes:
+    def subscribe_where(self, filters: Iterable[tuple[int, str, str]]) -> Iterator[tuple[bytes, int]]:
+        for _, pattern, where in filters:  # a User Property of SUBSCRIBE is one for all its filters (3.8.2.1.3)
+            payload = string(pattern) + bytes([self.scenario.qos])
+            yield self._subscribe(payload, pass_through({"user": {"where": where}})), 1
+
+    def _subscribe(self, payload: bytes, properties: bytes = b"") -> bytes:
         self._identifier = self._identifier % 65_535 + 1
-        properties = b"\0" if self._five else b""
-        return packet(0x82, struct.pack(">H", self._identifier) + properties + payload)
+        said = length(len(properties)) + properties if self._five else b""
+        return packet(0x82, struct.pack(">H", self._identifier) + said + payload)
 
     def is_answer(self, kind: int, frame: bytes) -> bool:
         if kind == REFUSAL:
@@ -91,8 +96,9 @@ class MqttSpeaker(Speaker):
         if aliases < wanted:
             raise Refused(f"{wanted} topic aliases are wanted; the broker's Topic Alias Maximum is {aliases}")
 
-    def publish(self, topic: str, alias: int) -> Publish:
+    def publish(self, topic: str, alias: int, index: int = 0) -> Publish:
         properties = pass_through(self.scenario.properties)
+        properties += pass_through({"user": {name: str(value) for name, value in self.headers(index).items()}})
         octets = topic.encode()
         if self.scenario.aliases:
             with_alias = struct.pack(">BH", TOPIC_ALIAS, alias) + properties

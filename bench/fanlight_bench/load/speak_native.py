@@ -44,6 +44,12 @@ class NativeSpeaker(Speaker):
         if piece:
             yield encoded(), 1
 
+    def subscribe_where(self, filters: Iterable[tuple[int, str, str]]) -> Iterator[tuple[bytes, int]]:
+        syntax = frames.SYNTAXES[self.target.syntax]
+        for number, pattern, where in filters:
+            options = {"syntax": syntax, "where": where}
+            yield frames.encode(frames.SUBSCRIBE, 1, self.subscription(number), pattern, options), 1
+
     def is_answer(self, kind: int, frame: bytes) -> bool:
         if kind == REFUSAL:
             raise Refused(f"the broker answered {self.explain(frame)}")
@@ -51,11 +57,11 @@ class NativeSpeaker(Speaker):
             self._null = frames.unpack(frame[4:])[2].get("server") == frames.NULL_SERVER
         return kind in (WELCOME, GRANTED)
 
-    def publish(self, topic: str, alias: int) -> Publish:
+    def publish(self, topic: str, alias: int, index: int = 0) -> Publish:
         wire = spelled(topic, "fanlight", self.target.syntax)
         receipt = self.scenario.qos > 0
         frame, octets, payload_at = frames.publish(
-            wire, self.scenario.payload_bytes, self.target.syntax, receipt=receipt
+            wire, self.scenario.payload_bytes, self.target.syntax, receipt=receipt, headers=self.headers(index)
         )
         digits = octets.find(ZEROS.encode()) if "{n}" in self.scenario.topic else -1
         in_frame = frame.find(octets) + digits if digits >= 0 else 0

@@ -44,7 +44,7 @@ class NatsSpeaker(Speaker):
             raise Refused(f"the broker answered {self.explain(frame)}")
         return kind == GRANTED
 
-    def publish(self, topic: str, alias: int) -> Publish:
+    def publish(self, topic: str, alias: int, index: int = 0) -> Publish:
         subject = spelled(topic, "nats", "mqtt").encode()
         head = b"PUB " + subject + f" {self.scenario.payload_bytes}\r\n".encode()
         digits = subject.find(ZEROS.encode()) if "{n}" in self.scenario.topic else -1

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fanlight_bench.frames import Refused
 from fanlight_bench.load.protocol import Dialect
 from fanlight_bench.load.scenario import Scenario
+from fanlight_bench.load.spelling import expand
 from fanlight_bench.load.target import Target
 
 __all__ = ["FrameTemplate", "Publish", "Refused", "Speaker"]
@@ -60,6 +61,8 @@ class Speaker(ABC):
             raise Refused(f"{target.protocol} has no retained messages")
         if (scenario.aliases or scenario.properties) and target.protocol != "mqtt5":
             raise Refused(f"{scenario.name} needs topic aliases or properties: mqtt5://, not {target.protocol}://")
+        if (scenario.headers or scenario.background.where) and target.protocol not in ("fanlight", "mqtt5"):
+            raise Refused(f"{scenario.name} needs headers or selectors: fanlight://, mqtt5://, not {target.protocol}://")
 
     @abstractmethod
     def hello(self, client: str) -> bytes:
@@ -69,17 +72,29 @@ class Speaker(ABC):
     def subscribe(self, filters: Iterable[tuple[int, str]]) -> Iterator[tuple[bytes, int]]:
         """Subscriptions of one connection as (number, filter), in pieces: bytes, and answers to expect."""
 
+    def subscribe_where(self, filters: Iterable[tuple[int, str, str]]) -> Iterator[tuple[bytes, int]]:
+        """The same for (number, filter, selector)."""
+        raise Refused(f"{self.target.protocol} has no selectors")
+
     @abstractmethod
     def is_answer(self, kind: int, frame: bytes) -> bool:
         """Whether this frame is the answer to the above. Raises Refused when it says no."""
 
     @abstractmethod
-    def publish(self, topic: str, alias: int) -> Publish:
-        """How to publish on a topic of the scenario; alias: its number on its publisher's connection, from 1."""
+    def publish(self, topic: str, alias: int, index: int = 0) -> Publish:
+        """How to publish on a topic of the scenario.
+
+        alias: its number on its publisher's connection, from 1; index: among the topics, for the headers.
+        """
 
     @abstractmethod
     def explain(self, frame: bytes) -> str:
         """An error from the broker, in words."""
+
+    def headers(self, index: int) -> dict[str, object]:
+        """Of the messages of the topic with this index."""
+        given = self.scenario.headers.items()
+        return {name: expand(value, index) if isinstance(value, str) else value for name, value in given}
 
     def goodbye(self) -> bytes:
         """What ends a connection in good order."""

@@ -30,8 +30,7 @@ def check(template: str, *, topic: bool) -> None:
     rest = _INDEX.sub("0", template)
     if topic and rest.count("{n}") <= 1:
         rest = rest.replace("{n}", "0")
-    if found := _ANYTHING.search(rest):
-        raise BadTemplate(f"{template!r}: {found[0]} is not understood; {{i}}, {{i/10}}, {{i%10}} are")
+    _check_places(template, rest)
     levels = rest.split("/")
     for number, level in enumerate(levels):
         if not level or re.search(r"[\s.*>]", level):
@@ -42,6 +41,16 @@ def check(template: str, *, topic: bool) -> None:
             raise BadTemplate(f"{template!r}: a wildcard is a whole level")
         if level == "#" and number < len(levels) - 1:
             raise BadTemplate(f"{template!r}: # is the last level")
+
+
+def check_text(template: str) -> None:
+    """Raises BadTemplate when the index is not written in it as the rules above say: of a header, or a selector."""
+    _check_places(template, _INDEX.sub("0", template))
+
+
+def _check_places(template: str, rest: str) -> None:
+    if found := _ANYTHING.search(rest):
+        raise BadTemplate(f"{template!r}: {found[0]} is not understood; {{i}}, {{i/10}}, {{i%10}} are")
     for divisor in re.findall(r"[/%](\d+)", "".join(_INDEX.findall(template))):
         if int(divisor) == 0:
             raise BadTemplate(f"{template!r}: division by zero")

@@ -67,7 +67,7 @@ class Worker:
             connection.say(self._speaker.subscribe([(SUBSCRIPTION_MIN, self._spelled(self._filter(number)))]))
             count += 1
         for number, connection in self._background.items():
-            connection.say(self._speaker.subscribe(self._background_filters(number)))
+            connection.say(self._background_script(number))
             count += len(self._background_numbers(number))
         connect.talk([*self._subscribers.values(), *self._background.values()], self._speaker)
         return count
@@ -195,6 +195,15 @@ class Worker:
             pattern = templates[number % len(templates)](number // len(templates))
             yield SUBSCRIPTION_MIN + number, self._spelled(pattern)
 
+    def _background_script(self, connection: int) -> Iterator[tuple[bytes, int]]:
+        filters = self._background_filters(connection)
+        if not self.scenario.background.where:
+            return self._speaker.subscribe(filters)
+        where = spelling.Expander(self.scenario.background.where)
+        return self._speaker.subscribe_where(
+            (number, pattern, where(number - SUBSCRIPTION_MIN)) for number, pattern in filters
+        )
+
     def _spelled(self, text: str) -> str:
         return spelling.spelled(text, self._target.protocol, self._target.syntax)
 
@@ -217,7 +226,7 @@ class Worker:
             own = publisher in self._publishers
             alias = stream // scenario.publishers + 1
             if topic not in said or scenario.aliases:
-                said[topic] = self._speaker.publish(topics[topic], alias)
+                said[topic] = self._speaker.publish(topics[topic], alias, topic)
             publish = said[topic]
             streams.add_stream(
                 publish.topic,
@@ -251,8 +260,13 @@ class Worker:
                 yield subscriber, SUBSCRIPTION_MIN, topic
         background = scenario.background
         patterns = spelling.filters(background.filters, background.subscriptions)
+        wanted = {name: spelling.Expander(template) for name, template in background.met_by.items()}
+        headers = [self._speaker.headers(topic) for topic in range(scenario.topics)] if wanted else []
         for number, pattern in enumerate(patterns if background.subscriptions else ()):
+            met_by = {name: template(number) for name, template in wanted.items()}
             for topic in audience.topics(pattern):
+                if any(headers[topic][name] != value for name, value in met_by.items()):
+                    continue  # its selector is not true of them
                 # The connection c of which n*c // m <= number < n*(c+1) // m, of n subscriptions and m connections.
                 connection = ((number + 1) * background.connections - 1) // background.subscriptions
                 yield scenario.subscribers + connection, SUBSCRIPTION_MIN + number, topic

@@ -1,6 +1,6 @@
 """`python -m fanlight_bench peers`: Fanlight beside other brokers. What it does and a line a run on standard error.
 
-    python -m fanlight_bench peers                            all scenarios, all brokers, three rounds: 25 minutes
+    python -m fanlight_bench peers                            all scenarios, all brokers, three rounds: 26 minutes
     python -m fanlight_bench peers --scenarios A,B --only fanlight,nats --rounds 1 --duration 0.5
     python -m fanlight_bench peers --scenarios E --into FILE  these again, in place of those of a file of results
     python -m fanlight_bench peers --list                     the scenarios and the brokers

@@ -25,7 +25,7 @@ TO_MOSQUITTO = {"A": 10, "B": 10, "C": 10, "C100k": 10, "CX": 10, "G": 10, "B1":
 def bars(report: Report) -> list[Bar]:
     """All of them, met or not."""
     figured = Figured(report)
-    groups = (_nats, _mosquitto, _best, _mqtt5, _scale, limits)
+    groups = (_nats, _mosquitto, _best, _mqtt5, _selectors, _scale, limits)
     return [bar for group in groups for bar in group(figured)]
 
 
@@ -66,6 +66,15 @@ def _mqtt5(figured: Figured) -> Iterator[Bar]:
     for letter, what in (("P5", "pass-through properties, to 3.1.1"), ("A5", "topic aliases, to 3.1.1")):
         mine = figured(letter, "fanlight-mqtt5", "us_per_delivery")
         yield Bar(letter, "fanlight-mqtt5", what, 1.3, True, "x", ratio(mine, plain))
+
+
+def _selectors(figured: Figured) -> Iterator[Bar]:
+    figure = "us_per_message"
+    for ours in ("fanlight-native", "fanlight-mqtt5"):
+        cost = {letter: figured(letter, ours, figure) for letter in ("K", "KR", "KX", "KXR")}
+        yield Bar("K", ours, "a message, 1,000 selectors of its topic", 5, True, "µs", cost["K"])
+        yield Bar("K", ours, "less than evaluating each selector", 6, False, "x", ratio(cost["KR"], cost["K"]))
+        yield Bar("KX", ours, "to evaluating each selector", 1.3, True, "x", ratio(cost["KX"], cost["KXR"]))
 
 
 def _scale(figured: Figured) -> Iterator[Bar]:

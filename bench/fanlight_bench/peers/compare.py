@@ -73,7 +73,7 @@ def run(step: Step, drive: Drive, duration: float, warmup: float) -> Row:
     row: Row = {
         "scenario": step.asked.letter, "contender": step.contender.name, "round": step.round, "scheme": step.scheme,
     }  # fmt: skip
-    peer = step.contender.peer.configured(step.asked.settings).listening(step.scheme)
+    peer = step.contender.peer.configured(step.asked.settings, step.asked.module).listening(step.scheme)
     broker_cpu, generator_cpu = processors() if peer.one_thread else (None, None)
     began = time.monotonic()
     try:

@@ -1,6 +1,7 @@
 """Fanlight: this checkout, on its default settings; only what it says of every connection is not written down."""
 
 import contextlib
+import sys
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
@@ -21,16 +22,19 @@ class Fanlight(Peer):
     name = "fanlight"
     one_thread = True
 
-    def __init__(self, settings: Mapping[str, str] | None = None, *, encrypted: bool = False) -> None:
+    def __init__(
+        self, settings: Mapping[str, str] | None = None, *, module: str = "", encrypted: bool = False
+    ) -> None:
         self.chosen = dict(settings or {})
+        self.module = module
         self.encrypted = encrypted
 
-    def configured(self, settings: Mapping[str, str]) -> "Fanlight":
+    def configured(self, settings: Mapping[str, str], module: str = "") -> "Fanlight":
         byte_code()  # before the start is timed
-        return Fanlight(settings) if settings else self
+        return Fanlight(settings, module=module) if settings or module else self
 
     def listening(self, scheme: str) -> "Fanlight":
-        return Fanlight(self.chosen, encrypted=True) if scheme.endswith("+tls") else self
+        return Fanlight(self.chosen, module=self.module, encrypted=True) if scheme.endswith("+tls") else self
 
     def program(self) -> str | None:
         return fanlightd() if Path(fanlightd()).exists() else None
@@ -49,6 +53,7 @@ class Fanlight(Peer):
         if self.encrypted:
             public, key = certificate(folder)
             settings = {"tls_certificate": public, "tls_key": key, "native_tls_port": 0, "http_tls_port": 0}
-        with Broker(cpu=cpu, environment=environment, **settings) as broker:
+        command = [sys.executable, "-m", self.module] if self.module else ()
+        with Broker(cpu=cpu, environment=environment, command=command, **settings) as broker:
             ports = {SCHEMES[name]: port for name, (_, port) in broker.addresses.items() if name in SCHEMES}
             yield Up({**ports, "mqtt5": ports["mqtt"]}, broker.pid)

@@ -62,10 +62,13 @@ class Peer(abc.ABC):
     def configuration(self) -> str:
         """Its settings as a reader should see them, with PORT for the port and DIR for its folder."""
 
-    def configured(self, settings: Mapping[str, str]) -> "Peer":
-        """This broker with some of its settings changed. ValueError: a scenario asks for what is not ours to set."""
-        if settings:
-            raise ValueError(f"{self.name} is measured as it is configured; {', '.join(settings)} cannot be set")
+    def configured(self, settings: Mapping[str, str], module: str = "") -> "Peer":
+        """This broker with some of its settings changed, or run by this module.
+
+        ValueError: a scenario asks for what is not ours to set.
+        """
+        if asked := [*settings, module][: len(settings) + bool(module)]:
+            raise ValueError(f"{self.name} is measured as it is configured; {', '.join(asked)} cannot be set")
         return self
 
     def listening(self, scheme: str) -> "Peer":

@@ -5,13 +5,14 @@ scenario has one run of each contender, then the next round follows, so that oth
 equally. A contender whose difference shows after a run or two takes part in some rounds only, but in all of a scenario
 that only its protocol can express. A scenario that takes long has fewer rounds. A contender that would take too long,
 or adds nothing, is left out by declaration, with the reason, which the report repeats. All of it, with the defaults of
-the command line, takes 25 minutes.
+the command line, takes 26 minutes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fanlight_bench.load.scenario import Background
 from fanlight_bench.peers.contenders import CONTENDERS, Contender
 
 STREAM = ("fanlight", "mqtt", "mqtt5", "nats")  # what can be said in all protocols
@@ -35,6 +36,7 @@ class PlannedScenario:
     rounds_max: int = 99        # of one that takes long: however many the others have
     changes: Mapping[str, Any] = field(default_factory=dict)   # of the scenario's values
     settings: Mapping[str, str] = field(default_factory=dict)  # of Fanlight, which then takes part alone
+    module: str = ""                                           # that Fanlight is run by, instead of fanlightd
     left_out: Mapping[str, str] = field(default_factory=dict)  # contender -> why
 
     def why_not(self, contender: Contender) -> str | None:
@@ -54,12 +56,16 @@ _NATS_QOS = "the MQTT of this nats-server ends at QoS 1"
 _SLOW_START = "the other rows show how far it is behind; a run of it takes ten times as long as another's"
 _FEW = "a row in which NATS on one processor and Mosquitto stand for the others"
 _ONE = "a row about one of Fanlight's limits: beside it stands NATS on one processor"
+_SELECTORS = "a row about selectors, which it does not have"
 _OWN = "a row about a setting of Fanlight"
 _SAME = "its outboxes are those of the native protocol"
 _NULL = {"null-native": _NULL_STREAMS, "null-mqtt": _NULL_STREAMS}
 _LIMITS = dict.fromkeys(("fanlight-mqtt5", "nats", "nats-mqtt", "rabbitmq", "amqtt", "null-native", "null-mqtt"), _FEW)
 _NATS_ONLY = {**_LIMITS, "mosquitto": _ONE}
 _ALONE = {**_LIMITS, **dict.fromkeys(("nats-1cpu", "mosquitto"), _OWN), "fanlight-mqtt": _SAME}
+_NO_SELECTORS = {"mosquitto": _SELECTORS, **_NULL}
+SELECTING = ("fanlight", "mqtt5")  # what has selectors
+IN_A_ROW = "fanlight_bench.micro.in_a_row"
 # 200 subscribers read nothing, one reads all: 2,000 messages a second of 1,000 bytes. The kernel's buffers take them
 # for a second or two, an outbox of 8 MiB for four more; then the policy acts, for the rest of twenty.
 _STALLED = {"subscribers": 201, "slow": 200, "slow_bytes_per_second": 1.0, "rate": 2_000.0}
@@ -186,6 +192,21 @@ ASKED = {
                 changes=_STALLED, settings={"slow_policy": policy}, least_seconds=20.0, rounds_max=1, left_out=_ALONE,
             )
             for letter, policy in POLICIES.items()
+        ),
+        *(
+            PlannedScenario(
+                letter, scenario, title, schemes=SELECTING, setup_seconds=setup, rounds_max=1, changes=changes,
+                module=module, left_out=_NO_SELECTORS,
+            )
+            for letter, scenario, title, setup, module, changes in (
+                ("K0", "selectors", "20 topics with 4 headers, 1 subscriber of all", 0.3, "",
+                 {"background": Background()}),
+                ("K", "selectors", "as K0, and 1,000 subscriptions with selectors a topic: 10 get a message", 1.5, "",
+                 {}),
+                ("KR", "selectors", "as K, each selector evaluated in turn", 1.5, IN_A_ROW, {}),
+                ("KX", "selectors-without-keys", "as K, patterns that cannot be indexed", 1.5, "", {}),
+                ("KXR", "selectors-without-keys", "as KX, each selector evaluated in turn", 1.5, IN_A_ROW, {}),
+            )
         ),
     )
 }

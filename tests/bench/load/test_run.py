@@ -5,6 +5,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -17,8 +18,11 @@ from fanlight_bench.load.run import Progress, run
 from fanlight_bench.load.scenario import Background, BadScenario, Scenario
 from fanlight_bench.load.speaker import Refused
 from fanlight_bench.load.speakers import speaker
+from fanlight_bench.load.spelling import expand
 from fanlight_bench.load.target import parse
 from fanlight_bench.load.usage import broker_pids
+from matchcore.kleene import Untyped, attribute_of, holds
+from matchcore.where import parse_where
 from tests.bench.load import broker as mistakes
 from tests.bench.load.broker import Mistake, faulty
 from tests.conftest import TestBroker
@@ -151,6 +155,51 @@ def test_the_broker_has_no_faults(module_broker: TestBroker, name: str, protocol
     assert json.loads(json.dumps(result.as_json()))["checked"] == result.checked
 
 
+def crowd(name: str, **changes: Any) -> Scenario:
+    """A scenario of selectors with fewer of them."""
+    made = scenarios.load(name)
+    less = dataclasses.replace(made.background, subscriptions=400, connections=20, **changes)
+    return made.with_changes(background=less)
+
+
+@pytest.mark.parametrize("protocol", ["fanlight", "mqtt5"])
+@pytest.mark.parametrize("name", ["selectors", "selectors-without-keys"])
+def test_background_subscriptions_with_selectors_get_what_the_scenario_says(
+    module_broker: TestBroker, name: str, protocol: str
+) -> None:
+    port = module_broker.port if protocol == "fanlight" else module_broker.mqtt_port
+    result = run(crowd(name), f"{protocol}://127.0.0.1:{port}", duration=0.1, warmup=0.0)
+    assert result.ok, (result.faults, result.complaint)
+    assert result.subscriptions == 401
+    assert result.delivered > result.published  # the one subscriber of all, and one of the crowd
+
+
+@pytest.mark.parametrize(
+    ("where", "fault"),
+    [("symbol = 's{i/20%100}' AND price > 120", "lost"), ("price > 100", "misrouted")],
+    ids=["denies too much", "accepts too much"],
+)
+def test_a_delivery_that_a_selector_wrongly_denies_or_accepts_is_a_fault(
+    module_broker: TestBroker, where: str, fault: str
+) -> None:
+    made = crowd("selectors", where=where)
+    result = run(made, f"fanlight://127.0.0.1:{module_broker.port}", duration=0.1, warmup=0.0, drain=0.2)
+    assert result.faults[fault] > 0
+
+
+@pytest.mark.parametrize("name", ["selectors", "selectors-without-keys"])
+def test_what_a_scenario_says_of_its_selectors_is_what_they_mean(name: str) -> None:
+    made = scenarios.load(name)
+    background = made.background
+    for number in range(0, background.subscriptions, 997):
+        selector = parse_where(expand(background.where, number))
+        for topic in range(made.topics):
+            headers = {key: expand(str(value), topic) for key, value in made.headers.items()}
+            met = all(headers[key] == expand(value, number) for key, value in background.met_by.items())
+            fields = {attribute_of(key): Untyped(value) for key, value in headers.items()}
+            assert (holds(selector, fields) is True) == met, (number, topic)
+
+
 def test_topics_with_slashes_are_measured_in_the_native_protocol_as_well(module_broker: TestBroker) -> None:
     made = dataclasses.replace(scenarios.load("pairs"), topic="dev/{i}x/temp", filters=("+/{i}x/#",))
     result = run(made, f"fanlight://127.0.0.1:{module_broker.port}?syntax=mqtt", duration=0.1, warmup=0.02)
@@ -164,6 +213,8 @@ def test_topics_with_slashes_are_measured_in_the_native_protocol_as_well(module_
         ("exactly-once", "fanlight://127.0.0.1:1", "exactly-once is of QoS 2; fanlight has up to 1"),
         ("acknowledged", "nats://127.0.0.1:1", "nats has up to 0"),
         ("mqtt5-aliases", "mqtt://127.0.0.1:1", "needs topic aliases"),
+        ("selectors", "mqtt://127.0.0.1:1", "needs headers or selectors"),
+        ("selectors", "nats://127.0.0.1:1", "needs headers or selectors"),
     ],
 )
 def test_what_a_protocol_cannot_do_is_refused_before_anything_is_opened(name: str, url: str, why: str) -> None:

@@ -40,6 +40,10 @@ def test_a_scenario_of_ones_own_is_given_by_its_path(tmp_path: Path) -> None:
         ('title = "x"\ntopic = "a"\nslow = 2', "2 slow subscribers of 1"),
         ('title = "x"\ntopic = "a"\n[background]\nsubscriptions = 3', "filters"),
         ('title = "x"\ntopic = "a"\n[properties]\nexpiry = 3', "expiry"),
+        ('title = "x"\ntopic = "a"\n[headers]\nunit = "{j}"', "{j} is not understood"),
+        ('title = "x"\ntopic = "a"\n[background]\nwhere = "a = {i%0}"', "division by zero"),
+        ('title = "x"\ntopic = "a"\n[background]\nmet_by = {b = "C"}\nwhere = "a"', "met by b, which is no header"),
+        ('title = "x"\ntopic = "a"\n[headers]\na = "b"\n[background]\nmet_by = {a = "b"}', "met_by, and no where"),
         ('title = "x"\ntopic = "{i}"\ntopics = 70000\naliases = true', "65,535"),
     ],
 )

@@ -80,6 +80,32 @@ def test_subscribe_in_each_protocol() -> None:
     assert said("nats://h", "a.*") == b"SUB a.* 7\r\nPING\r\n"
 
 
+def test_subscribe_with_a_selector_in_each_protocol_that_has_them() -> None:
+    def said(url: str, **changes: Any) -> list[tuple[bytes, int]]:
+        return list(speaks(url, **changes).subscribe_where([(7, "a", "b = 1"), (8, "a", "b = 2")]))
+
+    native = said("fanlight://h?syntax=mqtt")
+    assert [answers for _, answers in native] == [1, 1]
+    assert bodies(b"".join(piece for piece, _ in native)) == [
+        [6, 1, 7, "a", {"syntax": 1, "where": "b = 1"}], [6, 1, 8, "a", {"syntax": 1, "where": "b = 2"}],
+    ]  # fmt: skip
+    # 3.8.2.1.3 of MQTT 5: one User Property for all filters of a packet, so a packet each.
+    assert said("mqtt5://h", qos=1) == [
+        (b"\x82\x16\x00\x01\x0f\x26\x00\x05where\x00\x05b = 1\x00\x01a\x01", 1),
+        (b"\x82\x16\x00\x02\x0f\x26\x00\x05where\x00\x05b = 2\x00\x01a\x01", 1),
+    ]
+
+
+def test_headers_are_those_of_the_topic_typed_where_the_protocol_has_types() -> None:
+    headers = {"unit": "u{i}", "price": 120}
+    native = speaks("fanlight://h", headers=headers, payload_bytes=21).publish("a/3", 1, 3)
+    assert bodies(native.frame.octets) == [[3, None, "a.3", bytes(21), {"unit": "u3", "price": 120}]]
+    assert native.frame.octets[native.frame.payload_at :][:21] == bytes(21)
+    five = speaks("mqtt5://h", headers=headers, payload_bytes=21).publish("a/3", 1, 3)
+    assert five.properties == b"\x26\x00\x04unit\x00\x02u3\x26\x00\x05price\x00\x03120"
+    assert five.properties in five.frame.octets
+
+
 def test_only_the_last_subscription_of_a_piece_asks_the_native_protocol_for_an_answer() -> None:
     ((piece, _),) = speaks("fanlight://h").subscribe([(7, "a"), (8, "b")])
     assert [(fields[1], fields[2]) for fields in bodies(piece)] == [(None, 7), (1, 8)]

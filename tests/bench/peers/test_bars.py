@@ -31,7 +31,8 @@ def test_both_protocols_are_asked_for_the_same() -> None:
     rows = bars(report())
     native = {(one.scenario, one.what, one.limit) for one in rows if one.whose == "fanlight-native"}
     mqtt = {(one.scenario, one.what, one.limit) for one in rows if one.whose == "fanlight-mqtt"}
-    assert {scenario for scenario, _, _ in native - mqtt} == set(POLICIES)  # of which one protocol is enough
+    # Of the policies one protocol is enough; MQTT 3.1.1 has no selectors, and MQTT 5 stands for it.
+    assert {scenario for scenario, _, _ in native - mqtt} == {*POLICIES, "K", "KX"}
     assert {what for _, what, _ in mqtt - native} == {
         "less than Mosquitto", "to QoS 1", "to the same not retained", "from the start to listening", "memory at rest",
         "an idle connection, of 10,000", "connects a second, of clients that stay",
@@ -39,6 +40,18 @@ def test_both_protocols_are_asked_for_the_same() -> None:
         "a million loaded, processor time",
     }  # fmt: skip
     assert {scenario for scenario, what, _ in mqtt - native if what == "less than Mosquitto"} == {"Q2"}
+
+
+def test_selectors_are_compared_by_message_with_the_same_broker_that_evaluates_each() -> None:
+    costs = {"K": 2.0, "KR": 30.0, "KX": 26.0, "KXR": 20.0}
+    rows = bars(report([run(letter, "fanlight-mqtt5", us_per_message=cost) for letter, cost in costs.items()]))
+    mine = [one for one in rows if one.whose == "fanlight-mqtt5" and one.scenario[0] == "K"]
+    reached = {one.key: (one.reached, one.met) for one in mine}
+    assert reached == {
+        "K, fanlight-mqtt5: a message, 1,000 selectors of its topic": (2.0, True),
+        "K, fanlight-mqtt5: less than evaluating each selector": (15.0, True),
+        "KX, fanlight-mqtt5: to evaluating each selector": (1.3, True),
+    }
 
 
 def test_the_best_peer_is_whoever_was_best_in_these_runs_and_never_the_floor() -> None:
