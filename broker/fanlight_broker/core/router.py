@@ -205,6 +205,8 @@ class Router:
             if group is None:
                 self._altered(filter, syntax)
                 group = self._groups[group_name, filter, syntax, where] = QueueGroup(group_name)
+            elif subscription.condition is None:
+                self._members_altered(filter, syntax)
             queue = new_queue(self.ledger, self.limits, account)
             group.add(subscription, queue)
             if group.queue is queue:
@@ -290,6 +292,8 @@ class Router:
             if not len(group):
                 del self._groups[group.name, filter, syntax, where_of(subscription.condition)]
                 self._altered(filter, syntax)
+            elif subscription.condition is None:
+                self._members_altered(filter, syntax)
             self.shared -= 1
         elif subscription.condition is None:
             self.routes.removed(subscription)
@@ -324,6 +328,10 @@ class Router:
         """A filter's group or its subscription's options have changed."""
         self.routes.altered(filter, SYNTAXES.index(syntax))
         self.sweep_later()
+
+    def _members_altered(self, filter: bytes, syntax: str) -> None:
+        if len(self.screens):
+            self.routes.members_altered(filter, SYNTAXES.index(syntax))
 
     def sweep_later(self) -> None:
         """Sweep the routes: a subscription has ended."""

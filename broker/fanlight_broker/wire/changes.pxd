@@ -8,6 +8,7 @@
 #                                else, for each change since then: does its filter match the topic?
 #                                  ADDED, REMOVED   one target more or less: RouteCache.renew
 #                                  OTHER            the topic is matched again, as if it were new
+#                                  MEMBERS          of a group that stays: the same where the route has screens
 #                                older than all that are kept: the same
 #
 # A bit is set for each word of a cached topic and never cleared, so that it says yes too often and never too seldom.
@@ -24,6 +25,7 @@ cdef enum ChangeKind:
     ADDED = 0
     REMOVED = 1
     OTHER = 2
+    MEMBERS = 3
 
 @cython.final
 cdef class RouteChange:
@@ -31,7 +33,7 @@ cdef class RouteChange:
         int kind                 # ChangeKind
         bytes filter
         unsigned char syntax
-        Target target            # what was added or removed; OTHER: None
+        Target target            # what was added or removed; else None
         uint64_t generation
         uint64_t added           # REMOVED: the generation in which it was added; 0 if that is forgotten
         bint undone              # ADDED: it was removed since

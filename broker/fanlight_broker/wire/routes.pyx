@@ -14,7 +14,7 @@ from libc.string cimport memcpy
 
 from fanlight_broker.wire.allocator cimport allocate_zeros, deallocate
 from fanlight_broker.wire.batcher cimport Batcher
-from fanlight_broker.wire.changes cimport ADDED, CHANGES, OTHER, REMOVED, RouteChange, RouteChanges
+from fanlight_broker.wire.changes cimport ADDED, CHANGES, MEMBERS, OTHER, REMOVED, RouteChange, RouteChanges
 from fanlight_broker.wire.doorkeeper cimport Doorkeeper
 from fanlight_broker.wire.finder cimport Finder
 from fanlight_broker.wire.hidden cimport unseen
@@ -242,6 +242,14 @@ cdef class RouteCache:
         self.note(OTHER, filter, syntax, None)
         self.unswept = True
 
+    def members_altered(self, bytes filter not None, int syntax):
+        """A member without a selector has joined a group that was there, or has left one that stays.
+
+        A route has the group itself. One with screens has the ids of its members, of which one that has left may soon
+        be another subscription's.
+        """
+        self.note(MEMBERS, filter, syntax, None)
+
     cdef int note(self, int kind, bytes filter, unsigned char syntax, Target target) except -1:
         self.batcher.forget()
         if self.changes is not None and self.changes.note(kind, filter, syntax, target):
@@ -299,8 +307,10 @@ cdef class RouteCache:
             if change is None or change.undone or (change.kind == REMOVED and change.added > route.generation) \
                     or not self.changes.reaches(change, syntax, topic, size):
                 continue
+            if change.kind == MEMBERS and route.screens is None:
+                continue
             patched = None
-            if change.kind != OTHER and route.screens is None and not (size and topic[0] == c"$"):
+            if change.kind < OTHER and route.screens is None and not (size and topic[0] == c"$"):
                 patched = self.finder.patched(targets, change)
             if patched is None:
                 self.invalidated += 1

@@ -164,6 +164,28 @@ def test_a_route_that_nobody_uses_does_not_keep_who_has_left() -> None:
         assert len(broker.router.for_message(broker.router.route(b"a", "amqp"), message, None)) == 2 - number
 
 
+def test_a_group_on_a_topic_with_selectors_is_found_by_whoever_is_in_it() -> None:
+    """Members come and go while the route is kept; the first, by whose id the route found the group, goes too."""
+    broker = Broker(Limits(), lambda: None, at_once)
+    client, _ = connect(broker)
+    subscribe(broker, client, 1, b"a", condition=condition_of("x = 1"))
+    subscribe(broker, client, 2, b"a", group="g")
+    message = message_of(b"a", {"x": 2})
+
+    def members() -> list[list[int]]:
+        route = broker.router.for_message(broker.router.route(b"a", "amqp"), message, None)
+        assert not route.targets
+        return [[member.number for member in group.members] for group in route.groups]
+
+    assert members() == [[2]]
+    subscribe(broker, client, 3, b"a", group="g")
+    assert members() == [[2, 3]]
+    broker.subscribing.unsubscribe(client, 2)
+    assert members() == [[3]]
+    subscribe(broker, client, 4, b"b")  # has the id of the member that has left
+    assert members() == [[3]]
+
+
 def test_equal_texts_are_one_condition_and_one_is_not_true() -> None:
     assert condition_of("a  =  1") == condition_of("a = 1") != condition_of("a = TRUE")
     assert hash(condition_of("a=1")) == hash(condition_of("a = 1"))
