@@ -43,7 +43,9 @@ class CrashPublisher(Publisher):
         # A QoS 1 message that is sent again is published again, one with QoS 2 is not: with both, an older value may be
         # the last one that was published.
         qos = self.kept_qos if kept else self.random.choice((1, 2))
-        message = Outgoing(self.history.publish(self.name, self.number, topic, qos), topic, qos, kept)
+        message = Outgoing(
+            self.history.publish(self.name, self.number, topic, qos, self.fields), topic, qos, kept
+        )
         packet_id = next(id for id in range(1, 65_536) if id not in self.outgoing)
         self.outgoing[packet_id] = message
         self._write(packet_id, message, dup=False)

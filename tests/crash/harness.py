@@ -5,6 +5,7 @@
                  of which has no session
     prober       reads the retained values after each start
     shops        native publishers with receipts, half of them with marks
+    choosers     sessions, members of a shared subscription and queues that have selectors
     readers      consumers of durable queues that acknowledge, refuse, reject, or let the time of a delivery pass
 
 The clients are those of tests/simulation on real sockets, and remember what MQTT says that they must (4.1). After each
@@ -27,9 +28,11 @@ from tests.crash.network import LiveNetwork, LiveSchedule
 from tests.simulation.clients import Client
 from tests.simulation.history import Violation
 from tests.simulation.native_clients import NativeClient, QueuePublisher, QueueReader
+from tests.simulation.selecting import NEVER
 
 TOPICS = ("a/0", "a/1", "b/2")
-QUEUES = {"work": None, "impatient": None, "dying": "graves"}  # and where their dead letters are
+# And where their dead letters are.
+QUEUES = {"work": None, "impatient": None, "dying": "graves", "chosen": None, "nothing": None}
 FANLIGHTD = sys.executable, "-m", "tests.crash.broker"  # with small files: kills meet rounds and compactions
 LIFE = (0.02, 0.6)  # seconds of load before a kill
 STUCK = 60.0  # seconds without any delivery or acknowledgement, though some are due
@@ -104,6 +107,16 @@ class CrashRun:
             CrashSubscriber(network, "everything", version(), "#", 2),
             CrashSubscriber(network, "once", version(), "a/1", 1),
             *(CrashSubscriber(network, f"member-{n}", V5, "b/#", 1, group="g") for n in range(2)),
+            *(
+                CrashSubscriber(network, f"chooser-{n}", V5, filter, qos, where=where)
+                for n, (filter, qos, where) in enumerate(
+                    (("#", 1, "kind = 'red'"), ("a/+", 2, "n > 50 OR kind IS NULL"), ("#", 2, NEVER))
+                )
+            ),
+            *(
+                CrashSubscriber(network, f"choosing-member-{n}", V5, "b/#", 1, group="h", where="NOT (kind = 'blue')")
+                for n in range(2)
+            ),
             CrashSubscriber(network, "passer-by", V5, "b/#", 1, group="g", brief=True),
         ]
         self.shops = [QueuePublisher(network, f"shop-{n}", 1 << 30, (1, 10)[n % 2], marked=n < 2) for n in range(3)]
@@ -112,6 +125,8 @@ class CrashRun:
             QueueReader(network, "impatient", "impatient", steady=False),
             QueueReader(network, "dying", "dying", options={"deliveries_max": 3, "dead_letter": "dead.orders"}),
             QueueReader(network, "graves", "graves", "dead.#"),
+            *(QueueReader(network, f"chosen-{n}", "chosen", where="kind = 'red' AND n > 3") for n in range(2)),
+            QueueReader(network, "nothing", "nothing", where=NEVER),
         ]
         for shop in self.shops:
             shop.every = 0.05

@@ -10,7 +10,6 @@ Times are places in one order of events, as this process saw them: no clock take
 from collections import Counter
 from collections.abc import Mapping
 
-from matchcore.reference import matches
 from tests.simulation.history import History, Violation
 
 KEPT = "kept/"
@@ -85,8 +84,8 @@ class CrashHistory(History):
                     continue
                 pair = followed.filter, sent.topic
                 if pair not in fits:
-                    fits[pair] = matches(followed.filter, "mqtt", sent.topic, "mqtt")
-                if fits[pair]:
+                    fits[pair] = followed.matches(sent.topic)
+                if fits[pair] and followed.wants(sent):
                     found.append((name, payload))
         return found
 

@@ -15,6 +15,7 @@ from fanlight_broker.core.replay import Encode, ReplayPart, ReplayRequest, Repla
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.wire.archive_tap import ArchiveTap, Columns
 from tests.simulation.schedule import Schedule
+from tests.simulation.selecting import wants
 
 EVERYTHING = ((b"#", "amqp"),)
 READ = 0.05  # seconds until a part is read, at most
@@ -87,6 +88,14 @@ class ArchiveReading:
 
     def close(self) -> None: ...
 
+    def _accepts(self, row: Row) -> bool:
+        if self._wanted.condition is None:
+            return True
+        # As text: the archive keeps no types of headers (docs/selectors.md).
+        headers = {name: str(value) for name, value in row.content.headers} if row.content is not None else {}
+        fields = {name: headers[name] for name in ("n", "kind") if name in headers}
+        return wants(self._wanted.condition.where, row.topic.decode(), fields, "/" if row.syntax else ".")
+
     def _part(self, end: int | None, then: Callable[[ReplayPart], None]) -> None:
         rows, wanted, kept = self._recorder.rows, self._wanted, None
         if self._next is None:
@@ -96,7 +105,7 @@ class ArchiveReading:
         until, found = len(rows) if end is None else end, list[Any]()
         while self._next < until and len(found) < PART:
             row = rows[self._next]
-            if self._selection.wants(row.topic, SYNTAXES[row.syntax]):
+            if self._selection.wants(row.topic, SYNTAXES[row.syntax]) and self._accepts(row):
                 found.append(self._encode(self._next, row.at, row.topic, row.syntax, row.payload, row.content))
             self._next += 1
         part = ReplayPart(found, self._next, 1, self._next >= until, None, kept)

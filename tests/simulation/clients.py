@@ -29,6 +29,7 @@ from fanlight_broker.protocols.mqtt.version import V5, Version
 from tests.simulation.history import RETAINED, Followed, History, Violation
 from tests.simulation.network import Link
 from tests.simulation.schedule import Schedule
+from tests.simulation.selecting import Fields, fields_of
 
 SESSION_SECONDS = 1_000_000
 PACKET_MAX = 1 << 20
@@ -160,15 +161,24 @@ class Publisher(Client):
         topic, qos = self.random.choice(self.topics), self.random.choice((0, 1, 1, 2, 2))
         if self.random.random() < 0.1:
             topic, qos = f"{RETAINED}{self.name}/{self.number % 2}", 2
-        payload = self.history.publish(self.name, self.number, topic, qos)
+        payload = self.history.publish(self.name, self.number, topic, qos, self.fields)
         message = Outgoing(payload, topic, qos, topic.startswith(RETAINED))
         packet_id = next(id for id in range(1, 65_536) if id not in self.outgoing) if qos else 0
         if qos:
             self.outgoing[packet_id] = message
         self._write(packet_id, message, dup=False)
 
+    @property
+    def fields(self) -> Fields:
+        """Of the message with the present number: user properties, which 3.1.1 has not."""
+        return fields_of(self.number) if self.version is V5 else {}
+
     def _write(self, packet_id: int, message: Outgoing, *, dup: bool) -> None:
-        self.send(Publish(message.topic, message.payload, message.qos, message.retain, dup, packet_id or None))
+        fields = self.history.sent[message.payload].fields
+        properties = Properties(user_properties=tuple(fields.items())) if fields else NONE
+        self.send(
+            Publish(message.topic, message.payload, message.qos, message.retain, dup, packet_id or None, properties)
+        )
 
     def handle(self, packet: Packet) -> None:
         match packet:
@@ -199,15 +209,16 @@ class Subscriber(Client):
 
     def __init__(
         self, network: Network, name: str, version: Version, filter: str, qos: int, group: str | None = None, *,
-        brief: bool = False,
+        brief: bool = False, where: str | None = None,
     ) -> None:
-        self.filter, self.qos = filter, qos
+        assert where is None or version is V5
+        self.filter, self.qos, self.where = filter, qos, where
         self.key = name if group is None else f"$share/{group}"
         self.subscribed = False
         self.unreleased: set[int] = set()
         self.pending = 0  # acknowledgements that it has not sent yet
         super().__init__(network, name, version, brief=brief)
-        self.history.followed.setdefault(self.key, Followed(filter, qos, shared=group is not None))
+        self.history.followed.setdefault(self.key, Followed(filter, qos, shared=group is not None, where=where))
 
     def begin(self, connack: ConnAck) -> None:
         self.pending = 0
@@ -216,7 +227,8 @@ class Subscriber(Client):
             self.unreleased.clear()
         if not self.subscribed:
             shared = self.filter if self.key == self.name else f"{self.key}/{self.filter}"
-            self.send(Subscribe(1, (Subscription(shared, self.qos),)))
+            said = NONE if self.where is None else Properties(user_properties=(("where", self.where),))
+            self.send(Subscribe(1, (Subscription(shared, self.qos),), said))
 
     def handle(self, packet: Packet) -> None:
         match packet:
@@ -234,7 +246,8 @@ class Subscriber(Client):
 
     def _got(self, packet: Publish) -> None:
         if packet.retain:
-            pass  # sent for each SUBSCRIBE, which is repeated when its SUBACK was lost
+            # Sent for each SUBSCRIBE, which is repeated when its SUBACK was lost.
+            self.history.read_retained(self.key, packet.payload)
         elif packet.packet_id is None or packet.packet_id not in self.unreleased:
             self.history.delivered(self.key, packet.payload, packet.topic, packet.qos, dup=packet.dup)
         if packet.qos == 2:

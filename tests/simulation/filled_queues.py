@@ -11,6 +11,7 @@ from tests.simulation.archive import Row
 from tests.simulation.history import RETAINED, History, Violation
 from tests.simulation.native_clients import SUBSCRIPTION as NUMBER
 from tests.simulation.native_clients import NativeClient, NativeNetwork, QueueReader
+from tests.simulation.selecting import wants
 
 
 class ArchivedNetwork(NativeNetwork, Protocol):
@@ -21,10 +22,10 @@ class ArchivedNetwork(NativeNetwork, Protocol):
 class FilledReader(QueueReader):
     """Its queue begins at a place of the archive, which is chosen when it is there for the first time."""
 
-    def __init__(self, network: ArchivedNetwork, name: str, queue: str, *, by_time: bool) -> None:
+    def __init__(self, network: ArchivedNetwork, name: str, queue: str, *, by_time: bool, where: str | None) -> None:
         self.rows, self.by_time = network.rows, by_time
         self.first: int | None = None  # of the rows that are due
-        super().__init__(network, name, queue)
+        super().__init__(network, name, queue, where=where)
 
     def begin(self) -> None:
         if self.first is None:
@@ -49,7 +50,8 @@ class FilledReader(QueueReader):
 class LastReader(NativeClient):
     """Its queue begins with the retained messages of MQTT publishers, which have a topic each, and QoS 2."""
 
-    def __init__(self, network: ArchivedNetwork, name: str) -> None:
+    def __init__(self, network: ArchivedNetwork, name: str, where: str | None) -> None:
+        self.where = where
         self.retained_history = network.history
         self.since: int | None = None  # OK was received; its place among all that happened
         self.got: set[bytes] = set()  # acknowledged
@@ -59,7 +61,7 @@ class LastReader(NativeClient):
         self.last: dict[str, int] = {}
         self.say(Type.SUBSCRIBE, 1, NUMBER, RETAINED + "#", {
             "syntax": 1, "consumer": "last", "durable": True, "ack": True, "prefetch": 10, "ack_wait": 1e6,
-            "deliver": "last",
+            "deliver": "last", **({} if self.where is None else {"where": self.where}),
         })
 
     def handle(self, fields: list[Any]) -> None:
@@ -77,6 +79,8 @@ class LastReader(NativeClient):
         sent = self.retained_history.sent.get(payload)
         if sent is None or sent.topic != topic:
             raise Violation(f"last has {payload!r} on {topic}, which nobody published there")
+        if not wants(self.where, topic, sent.fields):
+            raise Violation(f"last has {payload!r} with {dict(sent.fields)}, which {self.where!r} denies")
         if attempt == 1:
             if sent.number <= self.last.get(topic, 0):
                 raise Violation(f"last delivers {payload!r} after number {self.last[topic]}")
@@ -90,6 +94,8 @@ class LastReader(NativeClient):
             payload for payload, sent in self.retained_history.sent.items()
             if sent.topic.startswith(RETAINED) and sent.accepted and sent.at > self.since
         )}
+        sent = self.retained_history.sent
+        due = {payload for payload in due if wants(self.where, sent[payload].topic, sent[payload].fields)}
         if lost := due - self.got:
             raise Violation(f"last never got {lost}")
         return len(due)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from matchcore.reference import matches
+from tests.simulation.selecting import Fields, wants
 
 NATIVE = "orders/", "dead/"  # topics of native publishers: see queue_history.py
 RETAINED = "kept/"  # what is published on these topics is retained, and comes from one publisher, with QoS 2
@@ -18,6 +19,7 @@ class Sent:
     qos: int
     at: int  # its place among all that happened
     accepted: bool = False  # acknowledged to its publisher
+    fields: Fields = field(default_factory=dict)
 
 
 @dataclass
@@ -28,8 +30,15 @@ class Followed:
     qos: int
     since: int | None = None  # SUBACK was received; its place among all that happened
     shared: bool = False
+    where: str | None = None
     got: dict[bytes, int] = field(default_factory=dict)  # payload -> copies, in the order of the first ones
     last: dict[tuple[str, str, int], int] = field(default_factory=dict)  # (publisher, topic, QoS) -> highest number
+
+    def matches(self, topic: str) -> bool:
+        return matches(self.filter, "mqtt", topic, "mqtt")
+
+    def wants(self, sent: Sent) -> bool:
+        return wants(self.where, sent.topic, sent.fields)
 
 
 class Violation(AssertionError):
@@ -47,9 +56,9 @@ class History:
         self.clock += 1
         return self.clock
 
-    def publish(self, publisher: str, number: int, topic: str, qos: int) -> bytes:
+    def publish(self, publisher: str, number: int, topic: str, qos: int, fields: Fields | None = None) -> bytes:
         payload = f"{publisher}:{number}".encode()
-        self.sent[payload] = Sent(publisher, number, topic, qos, self.tick())
+        self.sent[payload] = Sent(publisher, number, topic, qos, self.tick(), fields=fields or {})
         if topic.startswith(RETAINED):
             self.retained[topic] = payload
         return payload
@@ -69,6 +78,7 @@ class History:
         followed, sent = self.followed[name], self.sent.get(payload)
         if sent is None or sent.topic != topic:
             raise Violation(f"{name} got {payload!r} on {topic}, which nobody published there")
+        self._check_wanted(name, payload)
         if qos != min(sent.qos, followed.qos):
             raise Violation(f"{name} got {payload!r} with QoS {qos}, published with {sent.qos} for {followed.qos}")
         copies = followed.got.get(payload, 0)
@@ -83,6 +93,16 @@ class History:
                 raise Violation(f"{name} got {payload!r} after number {followed.last[key]} of {sent.publisher}")
             followed.last[key] = sent.number
 
+    def read_retained(self, name: str, payload: bytes) -> None:
+        """A subscriber got a retained message."""
+        if payload in self.sent:
+            self._check_wanted(name, payload)
+
+    def _check_wanted(self, name: str, payload: bytes) -> None:
+        followed, sent = self.followed[name], self.sent[payload]
+        if not followed.wants(sent):
+            raise Violation(f"{name} got {payload!r} with {dict(sent.fields)}, which {followed.where!r} denies")
+
     def check(self) -> int:
         """Everything has come to rest: is anything missing? Returns the number of deliveries that were due."""
         due = 0
@@ -92,7 +112,7 @@ class History:
             for payload, sent in self.sent.items():
                 if not sent.accepted or sent.at < followed.since or min(sent.qos, followed.qos) == 0:
                     continue
-                if not matches(followed.filter, "mqtt", sent.topic, "mqtt"):
+                if not followed.matches(sent.topic) or not followed.wants(sent):
                     continue
                 due += 1
                 if payload not in followed.got:

@@ -14,6 +14,7 @@ from tests.broker.protocols.native.world import Fields, frame
 from tests.simulation.history import Violation
 from tests.simulation.queue_history import Key, QueueHistory
 from tests.simulation.schedule import Schedule
+from tests.simulation.selecting import fields_of
 
 SUBSCRIPTION = 7
 ORDERS = ("orders.0", "orders.1.new")
@@ -151,10 +152,12 @@ class QueuePublisher(NativeClient):
         one = self.outgoing[number]
         self.history.wrote(
             one.payload, self.name, number, self.schedule.now, marked=self.marked, priority=one.priority,
-            delay=one.delay,
+            delay=one.delay, topic=one.topic, fields=fields_of(number),
         )
         mark = [self.name, 0, number] if self.marked else None
-        headers = {"priority": one.priority} if one.priority else None
+        headers: dict[str, Any] = {**fields_of(number), "n": number}
+        if one.priority:
+            headers["priority"] = one.priority
         options = {"delay": one.delay} if one.delay is not None else None
         self.say(Type.PUBLISH, number, one.topic, one.payload, headers, None, None, mark, options)
 
@@ -211,13 +214,17 @@ class QueueReader(NativeClient):
     def __init__(
         self, network: NativeNetwork, name: str, queue: str, filter: str = FILTER,
         options: Mapping[str, Any] | None = None, *, steady: bool = True, brief: bool = False,
+        where: str | None = None,
     ) -> None:
+        self.where = where
         self.queue, self.filter, self.options, self.steady, self.brief = queue, filter, options or {}, steady, brief
         self.subscribed = False
         self.deliver: Any = None
         self.ack_wait, self.delays = 2.0, (0.1, 1.0, 6.0)  # seconds
         self.reset()
         super().__init__(network, name)
+        if where is not None:
+            self.history.wheres[queue] = where
         if brief:
             self.patience = 30.0
 
@@ -230,9 +237,11 @@ class QueueReader(NativeClient):
 
     def begin(self) -> None:
         self.reset()
-        deliver = {} if self.deliver is None else {"deliver": self.deliver}
+        more = {} if self.deliver is None else {"deliver": self.deliver}
+        if self.where is not None:
+            more["where"] = self.where
         self.say(Type.SUBSCRIBE, 1, SUBSCRIPTION, self.filter, {
-            **deliver, "consumer": self.queue, "durable": True, "ack": True, "prefetch": self.prefetch,
+            **more, "consumer": self.queue, "durable": True, "ack": True, "prefetch": self.prefetch,
             "ack_wait": 1e6 if self.steady else self.ack_wait, "queue": self.options,
         })
         if self.brief:

@@ -3,6 +3,7 @@
     receipt     the message is acknowledged by a consumer some day, or is a dead letter
     confirmed   a PONG behind an acknowledgement: the message does not come again. Behind a delivery: it counts
     order       of a publisher, within one connection of a consumer, of messages that come for the first time
+    selector    a queue has no message that its selector denies, and loses none that it accepts
     time        no message is delivered long after its time in the queue is over, nor a delayed one before it is due
     cancelled   a delayed message does not come after it was confirmed that it is cancelled, and is listed until then
     priority    of what a queue with priorities is known to have, nothing lower comes first
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from tests.simulation.history import Violation
+from tests.simulation.selecting import Fields, wants
 
 Key = tuple[str, bytes]  # queue, payload
 
@@ -42,6 +44,8 @@ class Put:
     cancelling: bool = False  # and it is not known that it was too late
     cancelled: bool = False  # which was confirmed
     cancelled_at: int = 0
+    topic: str = ""
+    fields: Fields = field(default_factory=dict)
 
     @property
     def once(self) -> bool:
@@ -62,6 +66,7 @@ class QueueHistory:
     counted: dict[Key, int] = field(default_factory=dict)  # deliveries that are stored
     seen: set[Key] = field(default_factory=set)  # a consumer has got it
     filled: set[str] = field(default_factory=set)  # queues that may have a message twice if it was published twice
+    wheres: dict[str, str] = field(default_factory=dict)  # queue -> its selector
     cancels: int = 0  # confirmed
     lists: int = 0
     deliveries: int = 0
@@ -73,11 +78,14 @@ class QueueHistory:
 
     def wrote(
         self, payload: bytes, publisher: str, number: int, now: float, *, marked: bool, priority: int = 0,
-        delay: float | None = None,
+        delay: float | None = None, topic: str = "", fields: Fields | None = None,
     ) -> None:
         """It was written to a connection, maybe once more."""
         if payload not in self.put:
-            self.put[payload] = Put(publisher, number, self.tick(), 0.0, marked, priority, delay is not None)
+            self.put[payload] = Put(
+                publisher, number, self.tick(), 0.0, marked, priority, delay is not None, topic=topic,
+                fields=fields or {},
+            )
         put = self.put[payload]
         put.written += 1
         put.at = now - self.stood - self.back
@@ -103,6 +111,10 @@ class QueueHistory:
         put, key = self.put.get(payload), (queue, payload)
         if put is None:
             raise Violation(f"{queue} has {payload!r}, which nobody published")
+        if not self.wants(queue, put):
+            raise Violation(
+                f"{queue} has {payload!r} with {dict(put.fields)}, which {self.wheres[queue]!r} denies"
+            )
         self.deliveries += 1
         self.redeliveries += attempt > 1
         self.seen.add(key)
@@ -123,6 +135,10 @@ class QueueHistory:
             if put.number < last.get(put.publisher, 0):
                 raise Violation(f"{queue} delivers {payload!r} after number {last[put.publisher]}")
             last[put.publisher] = put.number
+
+    def wants(self, queue: str, put: Put) -> bool:
+        """Whether the selector of this queue, if it has one, is true of this message."""
+        return wants(self.wheres.get(queue), put.topic, put.fields, ".")
 
     def check_priority(self, queue: str, payload: bytes, free_at: int, elsewhere: int) -> None:
         """A delivery that was chosen after `free_at`. elsewhere: messages that may be on their way to somebody else."""
@@ -179,7 +195,7 @@ class QueueHistory:
             since = max(self.declared[queue], self.declared[graveyard or queue])
             found += (
                 (queue, payload) for payload, put in self.put.items()
-                if put.accepted and not put.cancelling
+                if put.accepted and not put.cancelling and self.wants(queue, put)
                 and (put.place > since or payload in (archived or {}).get(queue, ()))
                 and (queue, payload) not in self.done and (graveyard, payload) not in self.done
             )

@@ -7,7 +7,8 @@ publish and subscribe, or take from durable queues, which begin with what is pub
 or retained, and acknowledge one message or many; delayed messages are cancelled and listed; connections are cut,
 clients leave, time stands still, the broker is killed and started again. Then everything comes to rest, and the history
 is checked: nothing that was acknowledged is missing, in order, with QoS 2 once, and what a consumer knows to be
-acknowledged never comes again.
+acknowledged never comes again. Some subscriptions and queues have selectors: they get all that these accept, and
+nothing that they deny.
 """
 
 from pathlib import Path
@@ -24,6 +25,7 @@ from tests.simulation.network import Link
 from tests.simulation.process import BrokerProcess
 from tests.simulation.queue_history import QueueHistory
 from tests.simulation.schedule import Schedule
+from tests.simulation.selecting import NEVER, WHERES
 from tests.simulation.worker_queues import BulkReader, Shift, SingleReader
 
 TOPICS = ("a/0", "a/1", "a/b/2", "c")
@@ -47,6 +49,7 @@ class Simulation:
     def __init__(self, seed: int, folder: Path) -> None:
         self.seed = seed
         self.random = Random(seed)
+        self.selecting = Random(f"selectors of {seed}")
         self.schedule = Schedule(self.random)
         self.history, self.queues = History(), QueueHistory()
         self.folder = folder
@@ -57,6 +60,7 @@ class Simulation:
         self.sets_clock = self.random.random() < 0.3
         self.process = self._start()
         self.faults = True
+        self.where_of_group = self._where()
         self.clients: list[Client | NativeClient] = [
             *(self._publisher(n) for n in range(self.random.randint(1, 4))),
             *(self._subscriber(n) for n in range(self.random.randint(1, 5))),
@@ -76,13 +80,20 @@ class Simulation:
         return Publisher(self, f"publisher-{n}", self._version(), TOPICS, count, window)
 
     def _subscriber(self, n: int) -> Subscriber:
+        version, where = self._version(), self._where()
         return Subscriber(
-            self, f"subscriber-{n}", self._version(), self.random.choice(FILTERS), self.random.randint(0, 2)
+            self, f"subscriber-{n}", version, self.random.choice(FILTERS), self.random.randint(0, 2),
+            where=where if version is V5 else None,
         )
+
+    def _where(self) -> str | None:
+        """The selector of a subscription or queue; half of them have none."""
+        return self.selecting.choice(WHERES) if self.selecting.random() < 0.5 else None
 
     def _member(self, n: int) -> Subscriber:
         brief = n > 0 and self.random.random() < 0.5
-        return Subscriber(self, f"member-{n}", self._version(), "a/#", 1, group="g", brief=brief)
+        version = self._version() if self.where_of_group is None else V5  # all have the same, or are another group
+        return Subscriber(self, f"member-{n}", version, "a/#", 1, group="g", brief=brief, where=self.where_of_group)
 
     def _add_native_clients(self) -> None:
         random = self.random
@@ -110,6 +121,7 @@ class Simulation:
                 self.clients.append(reader)
         self._add_filled_queues()
         self._add_workers()
+        self._add_chosen()
 
     def _add_workers(self) -> None:
         """Consumers that acknowledge many messages at once, and consumers of which one is active."""
@@ -124,6 +136,13 @@ class Simulation:
                 self.clients.append(SingleReader(self, f"single-{n}", "single", shift, brief=brief))
             self.due["single"] = None
 
+    def _add_chosen(self) -> None:
+        """Queues with a selector, one of which gets nothing."""
+        for queue, where in ("chosen", self.selecting.choice(WHERES)), ("nothing", NEVER):
+            for n in range(self.selecting.randint(1, 2)):
+                self.clients.append(QueueReader(self, f"{queue}-{n}", queue, where=where))
+            self.due[queue] = None
+
     def _add_filled_queues(self) -> None:
         """Later than the others, when there is something to begin with."""
         if self.random.random() < 0.5:
@@ -132,11 +151,11 @@ class Simulation:
             self.schedule.after(self.random.uniform(0.0, 10.0), self._add_filled, f"filled-{number}")
 
     def _add_last(self) -> None:
-        self.last = LastReader(self, "last-0")
+        self.last = LastReader(self, "last-0", self._where())
         self.clients.append(self.last)
 
     def _add_filled(self, queue: str) -> None:
-        reader = FilledReader(self, f"{queue}-0", queue, by_time=not self.sets_clock)
+        reader = FilledReader(self, f"{queue}-0", queue, by_time=not self.sets_clock, where=self._where())
         self.filled.append(reader)
         self.clients.append(reader)
         self.due[queue] = None

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fanlight_broker.core.condition import condition_of
 from fanlight_broker.core.delayed import Delayed
 from fanlight_broker.core.filling import ArchiveFilling, RetainedFilling
 from fanlight_broker.core.queues import Queues
@@ -19,6 +20,7 @@ from tests.simulation.history import Violation
 from tests.simulation.native_clients import QueuePublisher
 from tests.simulation.process import BrokerProcess
 from tests.simulation.queue_history import QueueHistory
+from tests.simulation.selecting import NEVER
 from tests.simulation.test_simulation import broken_promise
 
 
@@ -30,7 +32,7 @@ def test_it_notices_a_broker_that_forgets_messages(monkeypatch: pytest.MonkeyPat
         return restore(self, id, fact)
 
     monkeypatch.setattr(Recovery, "_begin_queue", restore_empty)
-    assert "they are lost" in broken_promise(tmp_path)
+    assert "they are lost" in broken_promise(tmp_path, "lost")
 
 
 def test_it_notices_a_broker_whose_messages_begin_to_live_anew(
@@ -157,4 +159,21 @@ def test_it_notices_that_messages_before_one_are_not_acknowledged_with_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(worker_queues, "ALL", {"all": False})
-    assert "bulk" in broken_promise(tmp_path)
+    assert "bulk" in broken_promise(tmp_path, "bulk")
+
+
+@pytest.mark.parametrize(("condition", "broken"), [(None, "denies"), (NEVER, "they are lost")])
+def test_it_notices_a_queue_with_another_selector_than_it_was_declared_with(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, condition: str | None, broken: str
+) -> None:
+    bind = Queues._bind
+
+    def bind_otherwise(self: Queues, queue: WorkQueue, *arguments: Any) -> None:
+        real, wrong = queue.condition, None if condition is None else condition_of(condition)
+        if real is not None:
+            queue.condition = wrong
+        bind(self, queue, *arguments)
+        queue.condition = real
+
+    monkeypatch.setattr(Queues, "_bind", bind_otherwise)
+    assert broken in broken_promise(tmp_path)

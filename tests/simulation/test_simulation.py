@@ -4,10 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from fanlight_broker.core.condition import condition_of
 from fanlight_broker.core.sessions import Sessions
 from fanlight_broker.core.subscriber import Client, Session
+from fanlight_broker.storage import recovery
 from fanlight_broker.wire.tag_set import TagSet
 from tests.simulation.history import Violation
+from tests.simulation.selecting import NEVER
 from tests.simulation.simulation import Simulation
 
 
@@ -24,13 +27,14 @@ def test_a_seed_happens_again_in_the_same_way(tmp_path: Path) -> None:
     assert first.history.followed == second.history.followed
 
 
-def broken_promise(folder: Path) -> str:
-    """Of the first seed that finds one."""
+def broken_promise(folder: Path, words: str = "") -> str:
+    """Of the first seed that finds one, with these words in it: what is broken breaks other promises, too."""
     for seed in range(200):
         try:
             Simulation(seed, folder / str(seed)).run()
         except Violation as violation:
-            return str(violation)
+            if words in str(violation):
+                return str(violation)
     return "none"
 
 
@@ -61,3 +65,13 @@ def test_it_notices_a_broker_that_drops_messages(
 ) -> None:
     monkeypatch.setattr("tests.simulation.process.LIMITS", {"queue_messages_max": 2, "queue_policy": "drop_oldest"})
     assert "never got" in broken_promise(tmp_path)
+
+
+@pytest.mark.parametrize(("restored", "broken"), [("TRUE", "denies"), (NEVER, "never got")])
+def test_it_notices_a_broker_that_forgets_selectors(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, restored: str, broken: str
+) -> None:
+    """With a restart, those of sessions; a queue is declared with its selector again, and refused with another one."""
+    monkeypatch.setattr(recovery, "restored_condition", lambda where: condition_of(restored))
+    monkeypatch.setattr(Simulation, "_add_native_clients", lambda self: setattr(self, "due", {}))
+    assert broken in broken_promise(tmp_path)
