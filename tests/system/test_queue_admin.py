@@ -138,7 +138,7 @@ def test_a_queue_is_managed_from_the_command_line(command: Command, shell: Shell
     assert queue("add", "cli-dead", "cli.dead") == "'cli-dead' is added\n"
     shell("pub", "cli.orders.eu", stdin=b"one\ntwo\n\xff\x1b[2J\n")
     heading, first, *_ = queue("ls").splitlines()
-    assert heading.split() == ["NAME", "WAITING", "DELAYED", "UNACKED", "CONSUMERS", "BYTES", "OLDEST"]
+    assert heading.split() == ["NAME", "WAITING", "DELAYED", "UNACKED", "CONSUMERS", "BYTES", "OLDEST", "WHERE"]
     assert first.split()[:5] == ["cli-billing", "3", "0", "0", "0"]
     assert [json.loads(line)["waiting"] for line in queue("ls", "--json").splitlines()] == [3, 0]
     info = queue("info", "cli-billing")

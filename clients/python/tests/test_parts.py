@@ -1,5 +1,6 @@
 """The parts that do no I/O: addresses, delays, topics, serialisers, the outbox, what the command line prints."""
 
+import re
 import ssl
 import subprocess
 import sys
@@ -14,10 +15,11 @@ from hypothesis import strategies as st
 import fanlight
 from fanlight import serializers, topics
 from fanlight.backoff import Backoff
-from fanlight.cli import text
+from fanlight.cli import queue, text
 from fanlight.cli.http import Views
 from fanlight.errors import BROKER_ERRORS, BrokerError, FanlightError, InvalidURL, from_broker
 from fanlight.outbox import Outbox
+from fanlight.queues import QueueState
 from fanlight.url import Address, parse
 
 
@@ -270,8 +272,37 @@ def test_a_line_is_one_line_and_steers_no_terminal(value: str | bytes, spaces: b
 def test_headers_of_the_command_line_are_pairs() -> None:
     assert text.headers(["a=1", "b=x=y", "c="]) == {"a": "1", "b": "x=y", "c": ""}
     assert text.headers(None) is None
-    with pytest.raises(ValueError, match="KEY=VALUE"):
-        text.headers(["alone"])
+    for wrong in ("alone", "=x", ":=1"):
+        with pytest.raises(ValueError, match="KEY=TEXT"):
+            text.headers([wrong])
+
+
+def test_headers_of_the_command_line_can_be_numbers() -> None:
+    words = ["a:=600", "b:=-1.5e3", "c:=true", 'd:="600"', "e=:=1", "f==1", "g:=18446744073709551615"]
+    found = text.headers(words)
+    assert found == {
+        "a": 600, "b": -1500.0, "c": True, "d": "600", "e": ":=1", "f": "=1", "g": (1 << 64) - 1,
+    }  # fmt: skip
+    assert [type(value) for value in found.values()] == [int, float, bool, str, str, str, int]
+    for value in ("dear", "", "null", "[1]", "{}", "NaN", "1e999", 9_000 * "[", "18446744073709551616"):
+        wrong = f"a:={value}"
+        with pytest.raises(ValueError, match=re.escape(repr(wrong))):
+            text.headers([wrong])
+
+
+def test_the_table_of_queues_has_their_selectors() -> None:
+    def state(name: str, where: str | None) -> QueueState:
+        return QueueState(
+            name=name, durable=True, waiting=1_200, delayed=0, unacknowledged=0, bytes=9, oldest_seconds=None,
+            consumers=0, where=where,
+        )
+
+    assert queue.table([state("all", None), state("large", "total > 9"), state("long", "a = 1 OR " * 9 + "b")]) == [
+        "NAME   WAITING  DELAYED  UNACKED  CONSUMERS  BYTES  OLDEST  WHERE",
+        "all      1,200        0        0          0      9       -",
+        "large    1,200        0        0          0      9       -  total > 9",
+        "long     1,200        0        0          0      9       -  a = 1 OR a = 1 OR a = 1 OR a = 1 OR a...",
+    ]
 
 
 def test_options_of_tls_are_for_addresses_with_tls() -> None:

@@ -76,7 +76,8 @@ def _pub(verbs: Verbs) -> None:
         "  fanlight pub forex.eur 1.0842\n"
         "  fanlight pub forex.eur 1.0842 --receipt        prints the number of subscriptions that got it\n"
         "  fanlight pub orders.7.expire --delay 900 ''      the broker delivers it in 15 minutes\n"
-        "  fanlight pub site/7/temp 21.5 --headers unit=C           a / or a + means MQTT syntax (--syntax)\n"
+        "  fanlight pub site/7/temp 21.5 --header unit=C            a / or a + means MQTT syntax (--syntax)\n"
+        "  fanlight pub stock.a x --header unit=C --header close:=612.5    := sends a number, true or false\n"
         "  seq 1000000 | fanlight pub numbers                       a message for each line\n"
         "  fanlight pub firmware.7 --file image.bin                 one message: the file's content\n"
         "  tar c . | fanlight pub backup --stdin-whole              one message: all of standard input\n",
@@ -247,7 +248,8 @@ def _syntax(verb: argparse.ArgumentParser) -> None:
 
 def _headers(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
-        "--headers", "--header", action="append", metavar="KEY=VALUE", help="a header; may be given again"
+        "--headers", "--header", action="append", metavar="KEY=TEXT",
+        help="a header; KEY:=VALUE sends a number, true or false, which selectors compare as such; may be given again",
     )
 
 

@@ -24,7 +24,10 @@ COLUMNS: tuple[tuple[str, Callable[[QueueState], str]], ...] = (  # of the table
     ("CONSUMERS", lambda queue: f"{queue.consumers:,}"),
     ("BYTES", lambda queue: f"{queue.bytes:,}"),
     ("OLDEST", lambda queue: age(queue.oldest_seconds)),
+    ("WHERE", lambda queue: selector(queue.where)),
 )  # fmt: skip
+TEXTS = 0, len(COLUMNS) - 1
+WHERE_MOST = 40  # characters of a selector
 
 
 async def run(options: argparse.Namespace) -> int:
@@ -128,13 +131,20 @@ def age(seconds: float | None) -> str:
 
 
 def table(queues: Sequence[QueueState]) -> list[str]:
-    """A heading and a line for each; names to the left, numbers to the right."""
+    """A heading and a line for each; numbers to the right."""
     rows = [[heading for heading, _ in COLUMNS], *([show(queue) for _, show in COLUMNS] for queue in queues)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
-        "  ".join(row[at].rjust(width) if at else row[at].ljust(width) for at, width in enumerate(widths))
+        "  ".join(row[at].ljust(width) if at in TEXTS else row[at].rjust(width) for at, width in enumerate(widths))
+        .rstrip()
         for row in rows
     ]
+
+
+def selector(where: str | None) -> str:
+    """The selector of a queue in the table, its beginning if it is long: `info` has all."""
+    shown = "" if where is None else text.shown(where)
+    return shown if len(shown) <= WHERE_MOST else f"{shown[: WHERE_MOST - 3]}..."
 
 
 def document(found: QueueInfo) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def _add(action: Action, syntax: Add) -> Parser:
 
 
 def _ls(action: Action) -> Parser:
-    made = action("ls", "list queues: what waits, is delayed and unacknowledged, and the age of the oldest message",
+    made = action("ls", "list queues: what waits, is delayed and unacknowledged, the oldest message's age, selectors",
                   "  fanlight queue ls\n  fanlight queue ls --json | jq 'select(.waiting > 1000).name'\n")
     made.add_argument("--json", action="store_true", help="a line of JSON for each queue")
     return made

@@ -6,12 +6,16 @@ reading; what must be exact goes as JSON.
 
 import base64
 import json
+import math
 import os
 from typing import Any
 
 from ..message import Message
 from ..topics import Topic, checked
 from ..topics import octets as octets_of
+
+Scalar = str | int | float  # of a header on the command line; bool is an int
+INTEGER_MIN, INTEGER_MAX = -(1 << 63), (1 << 64) - 1  # that msgpack can say
 
 JSON_KEYS = """\
 keys of --json:
@@ -97,12 +101,28 @@ def topic(word: str) -> Topic:
     return checked(octets(word))
 
 
-def headers(pairs: list[str] | None) -> dict[str, str] | None:
-    """`key=value` words. Raises ValueError."""
+def headers(pairs: list[str] | None) -> dict[str, Scalar] | None:
+    """`key=text` and `key:=value` words, a value being a number, true, false or a text of JSON. Raises ValueError."""
     if not pairs:
         return None
-    parted = [pair.partition("=") for pair in pairs]
-    for key, mark, _ in parted:
+    made: dict[str, Scalar] = {}
+    for pair in pairs:
+        key, mark, value = pair.partition("=")
+        typed = key.endswith(":")
+        key = key.removesuffix(":")
         if not mark or not key:
-            raise ValueError(f"a header is written KEY=VALUE; got {key!r}")
-    return {key: value for key, _, value in parted}
+            raise ValueError(f"a header is written KEY=TEXT or KEY:=NUMBER; got {pair!r}")
+        made[key] = _typed(pair, value) if typed else value
+    return made
+
+
+def _typed(pair: str, word: str) -> Scalar:
+    try:
+        value = json.loads(word)
+    except (ValueError, RecursionError):
+        value = None
+    if (isinstance(value, float) and not math.isfinite(value)) or not isinstance(value, str | int | float):
+        raise ValueError(f"{pair!r}: behind := a header is a number, true, false or a text in double quotation marks")
+    if isinstance(value, int) and not INTEGER_MIN <= value <= INTEGER_MAX:
+        raise ValueError(f"{pair!r}: an integer of a header has 64 bits")
+    return value
