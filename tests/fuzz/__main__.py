@@ -1,6 +1,6 @@
 """`make fuzz`: atheris, guided by coverage, into the decoders of frames and packets and the topic grammar.
 
-    python -m tests.fuzz TARGET SECONDS CORPUS      TARGET: native, mqtt_packets or topics
+    python -m tests.fuzz TARGET SECONDS CORPUS      TARGET: native, mqtt_packets, mqtt_selectors or topics
 
 What is found to be interesting is kept in the folder CORPUS, so that a later run starts from it; an input that
 breaks something is written to the working directory, and the exit code is not 0.
@@ -14,9 +14,10 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["fanlight_broker", "matchcore.reference"]):
+INSTRUMENTED = ["fanlight_broker", "matchcore.reference", "matchcore.where", "matchcore.suffix"]
+with atheris.instrument_imports(include=INSTRUMENTED):
     from tests.broker.protocols.mqtt.corpus import CORPUS
-    from tests.fuzz import mqtt_packets, native, topics
+    from tests.fuzz import mqtt_packets, mqtt_selectors, native, topics
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 PIECES = (1, 2, 3, 7, 64, 100_000)
@@ -68,6 +69,7 @@ TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], list[bytes]]]] = 
     "native": (fuzz_native, native_seeds),
     "topics": (fuzz_topics, topic_seeds),
     "mqtt_packets": (fuzz_mqtt_packets, mqtt_packet_seeds),
+    "mqtt_selectors": (mqtt_selectors.try_octets, mqtt_selectors.seeds),
 }
 
 

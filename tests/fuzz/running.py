@@ -2,10 +2,10 @@
 
     python -m tests.fuzz.running SECONDS [SEED]
 
-It starts a broker, sends native frames and MQTT packets (those of the documents and of the tests) from several
-connections, as they are and with bytes changed, cut, doubled or joined, and ends. In between an honest client of each
-protocol must get its answer. At the end SIGTERM must end the broker with status 0, and a sanitizer must have found
-nothing. The seed is printed: with it the same bytes are sent again.
+It starts a broker, sends native frames and MQTT packets (those of the documents and of the tests, and some with
+selectors) from several connections, as they are and with bytes changed, cut, doubled or joined, and ends. In between an
+honest client of each protocol must get its answer. At the end SIGTERM must end the broker with status 0, and a
+sanitizer must have found nothing. The seed is printed: with it the same bytes are sent again.
 """
 
 import json
@@ -18,7 +18,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgpack  # type: ignore[import-untyped]
+
 from fanlight_bench.launch import Broker, Patience
+from fanlight_broker.protocols.mqtt.codec import encode
+from fanlight_broker.protocols.mqtt.packets import Publish, Subscribe, Subscription
+from fanlight_broker.protocols.mqtt.properties import Properties
+from fanlight_broker.protocols.mqtt.version import V3, V5
 from tests.broker.protocols.mqtt.corpus import CORPUS
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
@@ -36,6 +42,25 @@ def native_frames() -> list[bytes]:
     """Every frame of the protocol's vectors, valid and not."""
     vectors = json.loads((DOCS / "native-protocol-vectors.json").read_text(encoding="utf-8"))
     return [bytes.fromhex(vector["bytes"]) for part in ("frames", "invalid") for vector in vectors[part]]
+
+
+def selecting_packets() -> list[bytes]:
+    """Subscriptions by content, and messages for them."""
+    said = Properties(user_properties=(("where", "unit = 'C' AND value > 20"),))
+    message = Publish("s/1/t", b"{}", properties=Properties(user_properties=(("unit", "C"), ("value", "21"))))
+    subscriptions = Subscription("s/+/t?unit=C&value>25", 1), Subscription("#?value<=3", 0)
+    return [
+        encode(Subscribe(1, subscriptions, said), V5), encode(Subscribe(1, subscriptions[:1], said), V5),
+        encode(Subscribe(1, subscriptions), V3), encode(message, V5), encode(Publish("s/2/t", b"x"), V3),
+    ]  # fmt: skip
+
+
+def selecting_frames() -> list[bytes]:
+    """The same in the native protocol."""
+    wheres = "unit = 'C' AND value > 20", "payload.a LIKE '%x_' OR $words = 3", {"unit": ["C", {"prefix": "k"}]}
+    frames = [msgpack.packb([6, 1, 9, "s.#", {"where": where}]) for where in wheres]
+    frames.append(msgpack.packb([3, None, "s.1.t", b'{"a": "yxz"}', {"unit": "C", "value": 21}]))
+    return [len(body).to_bytes(4, "big") + body for body in frames]
 
 
 def changed(dice: random.Random, octets: bytes, others: Sequence[bytes]) -> bytes:
@@ -110,11 +135,11 @@ def fuzz(seconds: float, seed: int) -> None:
     dice = random.Random(seed)
     Patience.seconds = 300.0
     # It may be slow, and those who send rubbish are many: neither is to be refused here.
-    broker = Broker(handshake_seconds_max=60)
+    broker = Broker(handshake_seconds_max=60, mqtt_filter_suffix=True)
     try:
         native, mqtt = broker.addresses["native"], broker.addresses["mqtt"]
-        packets = [entry.octets for entry in CORPUS]
-        frames = native_frames()
+        packets = [*(entry.octets for entry in CORPUS), *selecting_packets()]
+        frames = [*native_frames(), *selecting_frames()]
         connects = [octets for octets in packets if octets[0] == 0x10]
         strangers = [Stranger(dice, native, [HELLO, HELLO, b""], frames) for _ in range(CONNECTIONS)]
         strangers += [Stranger(dice, mqtt, [CONNECT, *connects], packets) for _ in range(CONNECTIONS)]

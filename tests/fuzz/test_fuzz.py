@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import msgpack
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
+from tests.fuzz import mqtt_selectors
 from tests.fuzz.native import try_octets
 from tests.fuzz.topics import SYNTAXES, try_texts
 
@@ -107,3 +110,48 @@ def test_any_two_texts_match_or_not_as_the_oracle_says(
     filter: bytes, filter_syntax: str, topic: bytes, topic_syntax: str
 ) -> None:
     try_texts(filter, filter_syntax, topic, topic_syntax)
+
+
+WORDS = [
+    "a", "b", "value", "payload.a", "$qos", "$words", "$word[1]", "$client", "'a'", "'%a_'", "1", "-1.5e3", "25", " ",
+    " AND ", " OR ", "NOT ", "(", ")", ",", "=", "<>", "<", ">=", " LIKE ", " IN ", " BETWEEN ", " IS NULL", "&", "?",
+    "AT LEAST 1 OF ", "TRUE", "\"", "'", "é", "%", "#", "/", "+", "$share/g/",
+]  # fmt: skip
+SELECTORS = st.one_of(
+    st.lists(st.sampled_from(WORDS), max_size=12).map("".join),
+    st.sampled_from(
+        ["a = 'a' AND value > 20", "NOT (a = 'b')", "b IS NULL OR value BETWEEN 1 AND 30", "$client = 'p'"]
+    ),
+    st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20),
+)
+SUFFIXES = st.one_of(st.sampled_from(["a=a", "value>20&a=a", "value<=30", "b=b&&", "$qos=0", ""]), SELECTORS)
+FILTERS = st.one_of(
+    st.sampled_from(["a", "#", "+/b", "s/+/t", "$share/g/#", "$share/g/a", "", "$share/g", "a#"]), SELECTORS
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    version=st.sampled_from([V3, V5]), filter=FILTERS, suffix=st.none() | SUFFIXES, where=st.none() | SELECTORS,
+    topic=st.sampled_from(mqtt_selectors.TOPICS),
+    fields=st.lists(st.tuples(st.sampled_from(["a", "b", "value", "payload.a", "$qos"]),
+                              st.sampled_from(["a", "b", "25", "1e1", "", "nan"])), max_size=3),
+)  # fmt: skip
+def test_a_subscription_by_content_is_refused_or_gets_what_its_selectors_are_true_of(
+    version: Version, filter: str, suffix: str | None, where: str | None, topic: str, fields: list[tuple[str, str]]
+) -> None:
+    whole = filter if suffix is None else f"{filter}?{suffix}"
+    mqtt_selectors.try_selectors(version, whole, where if version is V5 else None, topic, fields)
+
+
+@pytest.mark.parametrize("seed", mqtt_selectors.seeds())
+def test_the_seeds_of_selectors_are_tries(seed: bytes) -> None:
+    mqtt_selectors.try_octets(seed)
+    for at in range(len(seed)):
+        mqtt_selectors.try_octets(seed[:at] + bytes([seed[at] ^ 1]) + seed[at + 1 :])
+
+
+def test_a_broker_that_does_not_ask_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mqtt_selectors, "is_true", lambda *arguments: True)
+    with pytest.raises(AssertionError):
+        mqtt_selectors.try_selectors(V5, "a?value>25", None, "a", [("value", "1")])
