@@ -10,31 +10,34 @@ seen, a range the cells that it overlaps. Linear in the selector: nothing is mul
 et al., "Filtering algorithms and implementation for very fast publish/subscribe systems", 2001).
 """
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.math cimport HUGE_VAL
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memmove
 
 from matchcore.access cimport (
-    AFFIX_AT_MOST, CELLS, CELLS_AT_MOST, KEY_NOTED, KEY_PREFIX, KEY_PRESENT, KEY_RANGE, KEY_SUFFIX, KEY_VALUE, Access,
-    AccessColumn, access_cell, access_column, access_forget, access_has_cells, access_make_column, access_sample,
-    access_see, access_values, tag_of_affix, tag_of_hash, tag_of_presence,
+    AFFIX_AT_MOST, CELLS, CELLS_AT_MOST, KEY_NOTED, KEY_PREFIX, KEY_PRESENT, KEY_RANGE, KEY_SUFFIX, KEY_VALUE,
+    AccessColumn, AccessEntry, access_cell, access_column, access_has_cells, access_make_column, access_sample,
+    access_see, access_units, access_values, tag_of_affix, tag_of_hash, tag_of_presence,
 )
-from matchcore.fields cimport Attributes
+from matchcore.draft cimport (
+    DRAFT_ALL, DRAFT_BETWEEN, DRAFT_COMPARE, DRAFT_HITS, DRAFT_IN, DRAFT_LIKE, DRAFT_NONE, DRAFT_PRESENT, DraftNode,
+    KeyChoice, NormalNode, draft_constant, grown,
+)
+from matchcore.fields cimport FIELD_BOOLEAN, FIELD_FLOAT, FIELD_INTEGER, FIELD_TEXT, Field
 from matchcore.hashing cimport hash_secret
-from matchcore.program cimport LIKE_ANY, LIKE_ONE, MASK_ABOVE, MASK_ALL, MASK_BELOW, MASK_EQUAL
-from matchcore.values cimport hash_boolean, hash_float, hash_integer, hash_text, ordered_float
+from matchcore.program cimport LIKE_ONE, MASK_ABOVE, MASK_ALL, MASK_BELOW, MASK_EQUAL, TESTS_AT_MOST
+from matchcore.values cimport (
+    hash_boolean, hash_float, hash_integer, hash_text, order_of_floats, order_of_integer_and_float, order_of_integers,
+    ordered_float,
+)
 
-import struct
-
-from matchcore.normal_form import AllOf, HitsOf, Leaf
-from matchcore.program import MASKS, comparable, like_pattern
-from matchcore.selector import Between, Compare, In, Matches, Present
-
-NEVER_CHEAP = float("inf")
-CHEAP = 0.5                               # of the messages: what a cover lets through at most
-BOOLEAN_COST = 0.5
-PRESENT_COST = 0.25
-AFFIX_COSTS = (1.0, 1 / 16, 1 / 32, 1 / 64)  # by the bytes of a prefix or suffix
-LEAST_AFFIX_COST = 1 / 256                # where many were seen: one may begin like another
-ANY, ONE = bytes((LIKE_ANY,)), bytes((LIKE_ONE,))
+cdef double NEVER_CHEAP = HUGE_VAL
+cdef double CHEAP = 0.5                   # of the messages: what a cover lets through at most
+cdef double BOOLEAN_COST = 0.5
+cdef double PRESENT_COST = 0.25
+cdef double[4] AFFIX_COSTS                # by the bytes of a prefix or suffix
+AFFIX_COSTS[:] = [1.0, 1 / 16., 1 / 32., 1 / 64.]
+cdef double LEAST_AFFIX_COST = 1 / 256.   # where many were seen: one may begin like another
 
 cdef enum:
     VALUES_AT_LEAST = 16    # that a column is taken to have while few were seen
@@ -44,142 +47,181 @@ cdef uint64_t LOWEST = 0
 cdef uint64_t HIGHEST = 0xFFFFFFFFFFFFFFFF
 
 
-cdef class Cover:
-    """Chooses the keys of one selector, and counts what it sees."""
-
-    cdef:
-        Access* access
-        Attributes attributes
-        list entries
-        list acquired      # numbers of attributes, held until the program holds them
-
-    cdef uint32_t acquire(self, object attribute) except? 0xFFFFFFFF:
-        cdef uint32_t number = self.attributes.acquire(attribute)
-        self.acquired.append(number)
-        return number
-
-    cdef AccessColumn* column(self, uint32_t number) except NULL:
-        """The column of an attribute, with one entry more. Valid until Python code may run."""
-        entry = struct.pack("=HH", number, KEY_NOTED)
-        self.entries.append(entry)
-        cdef AccessColumn* column = access_make_column(self.access, number)
-        if column == NULL:
-            self.entries.pop()
-            raise MemoryError()
-        column.holders += 1
-        return column
-
-    cdef tuple of(self, object node):
-        """(cost, entries with keys, leaves that have these) of a cover."""
-        if isinstance(node, Leaf):
-            cost, entries = self.of_test(node.test, node.negated)
-            return cost, entries, (node,)
-        parts = [self.of(part) for part in node.parts]
-        if isinstance(node, AllOf):
-            parts += [(*self.of_range(attribute, low, high), ()) for attribute, low, high in _limits(node.parts)]
-            return min(parts, key=_cost, default=(NEVER_CHEAP, (), ()))
-        if isinstance(node, HitsOf):
-            parts = sorted(parts, key=_cost)[: len(parts) - node.count + 1]
-        return (
-            sum(map(_cost, parts)),
-            tuple([entry for _, entries, _ in parts for entry in entries]),
-            tuple([leaf for _, _, leaves in parts for leaf in leaves]),
-        )
-
-    cdef tuple of_test(self, object test, bint negated):
-        cdef uint32_t number
-        if isinstance(test, Compare):
-            return self.of_compared(test, MASKS[test.operator] ^ (MASK_ALL if negated else 0))
-        if negated:
-            return NEVER_CHEAP, ()
-        if isinstance(test, Between):
-            return self.of_range(test.attribute, comparable(test.low), comparable(test.high))
-        if isinstance(test, In):
-            return self.of_values(test.attribute, [comparable(value) for value in test.values])
-        pattern = None if isinstance(test, Present) else _pattern(test)
-        number = self.acquire(test.attribute)
-        self.column(number)
-        if isinstance(test, Present):
-            return PRESENT_COST, (struct.pack("=HHI", number, KEY_PRESENT, tag_of_presence(number)),)
-        return self.of_pattern(number, pattern)
-
-    cdef tuple of_compared(self, object test, int mask):
-        value = comparable(test.value)
-        if isinstance(value, bool):
-            # FALSE is below TRUE: which of the two are let through?
-            passing = [each for each in (False, True) if mask >> (each - value + 1) & 1]
-            return self.of_values(test.attribute, passing) if len(passing) == 1 else (NEVER_CHEAP, ())
-        if mask == MASK_EQUAL:
-            return self.of_values(test.attribute, [value])
-        if mask & ~MASK_EQUAL == MASK_BELOW:
-            return self.of_range(test.attribute, None, value)
-        if mask & ~MASK_EQUAL == MASK_ABOVE:
-            return self.of_range(test.attribute, value, None)
-        return NEVER_CHEAP, ()
-
-    cdef tuple of_values(self, object attribute, list values):
-        cdef uint32_t number = self.acquire(attribute)
-        cdef list hashes = [_hash(number, value) for value in values]
-        cdef AccessColumn* column = self.column(number)
-        for hash in hashes:
-            access_see(column, hash)
-        cdef double share = 1 / _values(column)
-        cost = sum([BOOLEAN_COST if isinstance(value, bool) else share for value in values])
-        tags = {tag_of_hash(hash) for hash in hashes}
-        return cost, tuple([struct.pack("=HHI", number, KEY_VALUE, tag) for tag in tags])
-
-    cdef tuple of_range(self, object attribute, object low, object high):
-        """From `low` to `high`, both within; None: no end there."""
-        cdef uint32_t number
-        cdef AccessColumn* column
-        cdef uint32_t cells
-        cdef uint64_t from_ = LOWEST
-        cdef uint64_t to = HIGHEST
-        if isinstance(low, (bool, bytes)) or isinstance(high, (bool, bytes)):
-            return NEVER_CHEAP, ()
-        if low is not None:
-            from_ = ordered_float(<double> low)
-        if high is not None:
-            to = ordered_float(<double> high)
-        number = self.acquire(attribute)
-        column = self.column(number)
-        if low is not None and access_sample(self.access, column, from_) < 0:
-            raise MemoryError()
-        if high is not None and access_sample(self.access, column, to) < 0:
-            raise MemoryError()
-        if from_ > to or not access_has_cells(column):
-            return NEVER_CHEAP, ()
-        cells = access_cell(column, to) - access_cell(column, from_) + 1
-        if cells > CELLS_AT_MOST:
-            return NEVER_CHEAP, ()
-        return <double> cells / CELLS, (struct.pack("=HHQQ", number, KEY_RANGE, from_, to),)
-
-    cdef tuple of_pattern(self, uint32_t number, bytes pattern):
-        cdef AccessColumn* column
-        cdef uint32_t tag
-        parts = pattern.replace(ONE, ANY).split(ANY)
-        if len(parts) == 1:
-            tag = tag_of_hash(hash_text(hash_secret(), number, <const char*> pattern, len(pattern)))
-            return AFFIX_COSTS[3], (struct.pack("=HHI", number, KEY_VALUE, tag),)
-        prefix, suffix = parts[0][:AFFIX_AT_MOST], parts[-1][-AFFIX_AT_MOST:]
-        if not prefix and not suffix:
-            return NEVER_CHEAP, ()
-        kind, affix = (KEY_PREFIX, prefix) if len(prefix) >= len(suffix) else (KEY_SUFFIX, suffix)
-        tag = tag_of_affix(number, kind, <const char*> <bytes> affix, len(affix))
-        column = access_column(self.access, number)
-        access_see(column, tag)
-        cost = AFFIX_COSTS[min(3, len(affix))]
-        if len(affix) >= 4 and access_values(column) > 64:
-            cost = max(1 / access_values(column), LEAST_AFFIX_COST)  # long enough to be one of many, as a value is
-        return cost, (struct.pack("=HHII", number, kind, tag, len(affix)),)
+cdef AccessColumn* _column(SelectorDraft draft, Access* access, uint32_t number) except NULL:
+    """The column of an attribute, with one holder more, which is noted."""
+    cdef AccessColumn* column
+    cdef AccessEntry* entry
+    draft.entries = <uint32_t*> grown(draft.entries, &draft.entry_room, draft.entry_units + 1, sizeof(uint32_t))
+    column = access_make_column(access, number)
+    if column == NULL:
+        raise MemoryError()
+    column.holders += 1
+    entry = <AccessEntry*> &draft.entries[draft.entry_units]
+    entry.attribute = <uint16_t> number
+    entry.kind = KEY_NOTED
+    draft.entry_units += 1
+    return column
 
 
-cdef bytes _pattern(object test):
-    """As `like_pattern`: what each text has of which LIKE, or MATCHES, is true."""
-    if not isinstance(test, Matches):
-        return like_pattern(test)
-    prefix, suffix = map(comparable, test.affixes)
-    return prefix if all(test.pieces) else prefix + ANY + suffix
+cdef KeyChoice* _choice(SelectorDraft draft, uint32_t kind, uint32_t number, uint32_t tag) except NULL:
+    cdef KeyChoice* choice
+    draft.choices = <KeyChoice*> grown(draft.choices, &draft.choice_room, draft.choice_count + 1, sizeof(KeyChoice))
+    choice = &draft.choices[draft.choice_count]
+    choice.kind = <uint16_t> kind
+    choice.attribute = <uint16_t> number
+    choice.tag = tag
+    choice.leaf = DRAFT_NONE
+    draft.choice_count += 1
+    return choice
+
+
+# Tests: what each costs, with its keys behind the choices. Where it is never cheap, without any.
+
+cdef double _of_test(SelectorDraft draft, Access* access, const NormalNode* leaf) except? -1:
+    cdef const DraftNode* node = &draft.nodes[leaf.test]
+    cdef Field low, high
+    if node.kind == DRAFT_COMPARE:
+        return _of_compared(draft, access, leaf.number, node, node.mask ^ (MASK_ALL if leaf.negated else 0))
+    if leaf.negated:
+        return NEVER_CHEAP
+    if node.kind == DRAFT_BETWEEN:
+        draft_constant(draft, node.first, &low)
+        draft_constant(draft, node.first + 1, &high)
+        return _of_range(draft, access, leaf.number, &low, &high)
+    if node.kind == DRAFT_IN:
+        return _of_values(draft, access, leaf.number, node.first, node.count)
+    _column(draft, access, leaf.number)
+    if node.kind == DRAFT_PRESENT:
+        _choice(draft, KEY_PRESENT, leaf.number, tag_of_presence(leaf.number))
+        return PRESENT_COST
+    return _of_pattern(draft, access, leaf.number, node.first if node.kind == DRAFT_LIKE else node.first + 1)
+
+
+cdef double _of_compared(
+    SelectorDraft draft, Access* access, uint32_t number, const DraftNode* node, int mask
+) except? -1:
+    cdef Field value
+    draft_constant(draft, node.first, &value)
+    if value.kind == FIELD_BOOLEAN:
+        return _of_boolean(draft, access, number, <int> value.integer, mask)
+    if mask == MASK_EQUAL:
+        return _of_values(draft, access, number, node.first, 1)
+    if mask & ~MASK_EQUAL == MASK_BELOW:
+        return _of_range(draft, access, number, NULL, &value)
+    if mask & ~MASK_EQUAL == MASK_ABOVE:
+        return _of_range(draft, access, number, &value, NULL)
+    return NEVER_CHEAP
+
+
+cdef double _of_boolean(SelectorDraft draft, Access* access, uint32_t number, int value, int mask) except? -1:
+    """FALSE is below TRUE: which of the two are let through?"""
+    cdef bint lets_false = mask >> (1 - value) & 1
+    cdef bint lets_true = mask >> (2 - value) & 1
+    cdef uint64_t hash
+    if lets_false == lets_true:
+        return NEVER_CHEAP
+    hash = hash_boolean(hash_secret(), number, lets_true)
+    access_see(_column(draft, access, number), hash)
+    _choice(draft, KEY_VALUE, number, tag_of_hash(hash))
+    return BOOLEAN_COST
+
+
+cdef double _of_values(SelectorDraft draft, Access* access, uint32_t number, uint32_t first, uint32_t count) except? -1:
+    cdef AccessColumn* column = _column(draft, access, number)
+    cdef uint32_t booleans = 0
+    cdef uint32_t i
+    cdef uint64_t hash
+    for i in range(first, first + count):
+        hash = _hash(draft, number, i)
+        access_see(column, hash)
+        booleans += draft.values[i].kind == FIELD_BOOLEAN
+        _choice(draft, KEY_VALUE, number, tag_of_hash(hash))
+    return booleans * BOOLEAN_COST + (count - booleans) / _values(column)
+
+
+cdef double _of_range(
+    SelectorDraft draft, Access* access, uint32_t number, const Field* low, const Field* high
+) except? -1:
+    """From `low` to `high`, both within; NULL: no end there."""
+    cdef AccessColumn* column
+    cdef KeyChoice* choice
+    cdef uint32_t cells
+    cdef uint64_t from_ = LOWEST
+    cdef uint64_t to = HIGHEST
+    if (low != NULL and not _is_number(low)) or (high != NULL and not _is_number(high)):
+        return NEVER_CHEAP
+    if low != NULL:
+        from_ = _ordered(low)
+    if high != NULL:
+        to = _ordered(high)
+    column = _column(draft, access, number)
+    if low != NULL and access_sample(access, column, from_) < 0:
+        raise MemoryError()
+    if high != NULL and access_sample(access, column, to) < 0:
+        raise MemoryError()
+    if from_ > to or not access_has_cells(column):
+        return NEVER_CHEAP
+    cells = access_cell(column, to) - access_cell(column, from_) + 1
+    if cells > CELLS_AT_MOST:
+        return NEVER_CHEAP
+    choice = _choice(draft, KEY_RANGE, number, 0)
+    choice.low, choice.high = from_, to
+    return <double> cells / CELLS
+
+
+cdef double _of_pattern(SelectorDraft draft, Access* access, uint32_t number, uint32_t value) except? -1:
+    """Of a column that is there."""
+    cdef const uint8_t* pattern = <const uint8_t*> draft.octets + draft.values[value].bits
+    cdef uint32_t size = draft.values[value].size
+    cdef uint32_t before = 0
+    cdef uint32_t behind = 0
+    cdef uint32_t affix, tag
+    cdef AccessColumn* column
+    cdef double cost
+    while before < size and pattern[before] < LIKE_ONE:
+        before += 1
+    if before == size:
+        tag = tag_of_hash(hash_text(hash_secret(), number, <const char*> pattern, size))
+        _choice(draft, KEY_VALUE, number, tag)
+        return AFFIX_COSTS[3]
+    while pattern[size - 1 - behind] < LIKE_ONE:
+        behind += 1
+    before, behind = min(before, <uint32_t> AFFIX_AT_MOST), min(behind, <uint32_t> AFFIX_AT_MOST)
+    if before == 0 and behind == 0:
+        return NEVER_CHEAP
+    affix = max(before, behind)
+    if before >= behind:
+        tag = tag_of_affix(number, KEY_PREFIX, <const char*> pattern, affix)
+    else:
+        tag = tag_of_affix(number, KEY_SUFFIX, <const char*> pattern + size - affix, affix)
+    column = access_column(access, number)
+    access_see(column, tag)
+    cost = AFFIX_COSTS[min(3, affix)]
+    if affix >= 4 and access_values(column) > 64:
+        cost = max(1 / access_values(column), LEAST_AFFIX_COST)  # long enough to be one of many, as a value is
+    _choice(draft, KEY_PREFIX if before >= behind else KEY_SUFFIX, number, tag).size = affix
+    return cost
+
+
+cdef inline bint _is_number(const Field* value) noexcept:
+    return value.kind == FIELD_INTEGER or value.kind == FIELD_FLOAT
+
+
+cdef inline uint64_t _ordered(const Field* value) noexcept:
+    return ordered_float(<double> value.integer if value.kind == FIELD_INTEGER else value.real)
+
+
+cdef uint64_t _hash(SelectorDraft draft, uint32_t number, uint32_t value) noexcept:
+    cdef const uint64_t* secret = hash_secret()
+    cdef Field constant
+    draft_constant(draft, value, &constant)
+    if constant.kind == FIELD_TEXT:
+        return hash_text(secret, number, constant.text, constant.size)
+    if constant.kind == FIELD_FLOAT:
+        return hash_float(secret, number, constant.real)
+    if constant.kind == FIELD_BOOLEAN:
+        return hash_boolean(secret, number, constant.integer)
+    return hash_integer(secret, number, constant.integer)
 
 
 cdef double _values(const AccessColumn* column) noexcept nogil:
@@ -189,57 +231,171 @@ cdef double _values(const AccessColumn* column) noexcept nogil:
     return min(max(seen, least), <double> VALUES_AT_MOST)
 
 
-def _limits(parts: tuple) -> list:
-    """(attribute, low, high) of those that parts of an AND hold between two numbers: `a > 1 AND a < 3`."""
-    lows, highs = {}, {}
-    for part in parts:
-        if isinstance(part, Leaf) and isinstance(part.test, Compare):
-            value = comparable(part.test.value)
-            mask = MASKS[part.test.operator] ^ (MASK_ALL if part.negated else 0)
-            if isinstance(value, (bool, bytes)):
-                continue
-            attribute = part.test.attribute
-            if mask & ~MASK_EQUAL == MASK_ABOVE:
-                lows[attribute] = max(value, lows.get(attribute, value))
-            elif mask & ~MASK_EQUAL == MASK_BELOW:
-                highs[attribute] = min(value, highs.get(attribute, value))
-    return [(attribute, low, highs[attribute]) for attribute, low in lows.items() if attribute in highs]
+# Joins
+
+cdef double _of(SelectorDraft draft, Access* access, uint32_t at) except? -1:
+    """What a cover of a node costs; its keys are behind the choices."""
+    cdef const NormalNode* node = &draft.normals[at]
+    cdef size_t start = draft.choice_count
+    cdef size_t i
+    cdef uint32_t part
+    cdef double cost
+    if node.kind == DRAFT_ALL:
+        return _of_all(draft, access, node)
+    if node.kind == DRAFT_HITS:
+        return _of_hits(draft, access, node)
+    if node.kind > DRAFT_HITS:
+        cost = _of_test(draft, access, node)
+        for i in range(start, draft.choice_count):
+            draft.choices[i].leaf = at
+        return cost
+    cost = 0
+    part = node.first
+    while part != DRAFT_NONE:
+        cost += _of(draft, access, part)
+        part = draft.normals[part].next
+    return cost
 
 
-def _cost(part: tuple) -> float:
-    return part[0]
+cdef inline double _better(SelectorDraft draft, double cost, double best, size_t start, size_t at) noexcept:
+    """The cheaper of two, whose keys stay from `start` on: those of the other begin, or are all, at `at`."""
+    if cost < best:
+        memmove(&draft.choices[start], &draft.choices[at], (draft.choice_count - at) * sizeof(KeyChoice))
+        draft.choice_count -= at - start
+        return cost
+    draft.choice_count = at
+    return best
 
 
-cdef uint64_t _hash(uint32_t number, object value) except? 0:
-    cdef const uint64_t* secret = hash_secret()
-    cdef int64_t integer
-    if isinstance(value, bool):
-        return hash_boolean(secret, number, value)
-    if isinstance(value, bytes):
-        return hash_text(secret, number, <const char*> <bytes> value, len(value))
-    if isinstance(value, float):
-        return hash_float(secret, number, value)
-    integer = value
-    return hash_integer(secret, number, integer)
+cdef double _of_all(SelectorDraft draft, Access* access, const NormalNode* node) except? -1:
+    cdef size_t start = draft.choice_count
+    cdef size_t at
+    cdef double best = NEVER_CHEAP
+    cdef double cost
+    cdef uint32_t part = node.first
+    cdef Field low, high
+    while part != DRAFT_NONE:
+        at = draft.choice_count
+        cost = _of(draft, access, part)
+        best = _better(draft, cost, best, start, at)
+        part = draft.normals[part].next
+    # What parts hold between two numbers: `a > 1 AND a < 3`, as the first of them, with the nearest ends.
+    part = node.first
+    while part != DRAFT_NONE:
+        if _is_first_limit(draft, node, part) and _has_limits(draft, node, part, &low, &high):
+            at = draft.choice_count
+            cost = _of_range(draft, access, draft.normals[part].number, &low, &high)
+            best = _better(draft, cost, best, start, at)
+        part = draft.normals[part].next
+    return best
 
 
-cdef bytes access_entries(
-    Access* access, object normal, Attributes attributes, list acquired, list leaves, bint* is_keyed
-):
-    cdef Cover cover = Cover()
-    cover.access = access
-    cover.attributes = attributes
-    cover.entries = []
-    cover.acquired = acquired
-    is_keyed[0] = False
-    try:
-        cost, entries, chosen = cover.of(normal)
-    except BaseException:
-        made = b"".join(cover.entries)
-        access_forget(access, <const uint32_t*> <const char*> <bytes> made, <uint32_t> (len(made) // 4))
-        raise
-    if cost <= CHEAP:
-        is_keyed[0] = True
-        cover.entries += entries
-        leaves += chosen
-    return b"".join(cover.entries)
+cdef int _limit(SelectorDraft draft, uint32_t at, Field* value) noexcept:
+    """MASK_ABOVE or MASK_BELOW: the part holds an attribute above, or below, this number; else 0."""
+    cdef const NormalNode* leaf = &draft.normals[at]
+    cdef const DraftNode* node
+    cdef int mask
+    if leaf.kind != DRAFT_COMPARE:
+        return 0
+    node = &draft.nodes[leaf.test]
+    mask = (node.mask ^ (MASK_ALL if leaf.negated else 0)) & ~MASK_EQUAL
+    draft_constant(draft, node.first, value)
+    return mask if _is_number(value) and (mask == MASK_ABOVE or mask == MASK_BELOW) else 0
+
+
+cdef bint _is_first_limit(SelectorDraft draft, const NormalNode* node, uint32_t at) noexcept:
+    cdef Field value
+    cdef uint32_t part = node.first
+    if _limit(draft, at, &value) == 0:
+        return False
+    while part != at:
+        if draft.normals[part].number == draft.normals[at].number and _limit(draft, part, &value) != 0:
+            return False
+        part = draft.normals[part].next
+    return True
+
+
+cdef bint _has_limits(SelectorDraft draft, const NormalNode* node, uint32_t at, Field* low, Field* high) noexcept:
+    """The nearest ends of those of this attribute; whether there are both."""
+    cdef Field value
+    cdef int which
+    cdef int found = 0
+    cdef uint32_t part = at
+    while part != DRAFT_NONE:
+        which = _limit(draft, part, &value) if draft.normals[part].number == draft.normals[at].number else 0
+        if which == MASK_ABOVE and (not found & MASK_ABOVE or _order(&value, low) > 0):
+            low[0] = value
+        elif which == MASK_BELOW and (not found & MASK_BELOW or _order(&value, high) < 0):
+            high[0] = value
+        found |= which
+        part = draft.normals[part].next
+    return found == MASK_ABOVE | MASK_BELOW
+
+
+cdef int _order(const Field* one, const Field* other) noexcept:
+    if one.kind == FIELD_INTEGER:
+        if other.kind == FIELD_INTEGER:
+            return order_of_integers(one.integer, other.integer)
+        return order_of_integer_and_float(one.integer, other.real)
+    if other.kind == FIELD_INTEGER:
+        return -order_of_integer_and_float(other.integer, one.real)
+    return order_of_floats(one.real, other.real)
+
+
+cdef double _of_hits(SelectorDraft draft, Access* access, const NormalNode* node) except? -1:
+    cdef double[TESTS_AT_MOST] costs
+    cdef size_t[TESTS_AT_MOST + 1] begins
+    cdef size_t end = draft.choice_count
+    cdef double cost = 0
+    cdef uint32_t count = 0
+    cdef uint32_t part = node.first
+    cdef uint32_t i, j, rank
+    while part != DRAFT_NONE:
+        begins[count] = draft.choice_count
+        costs[count] = _of(draft, access, part)
+        count += 1
+        part = draft.normals[part].next
+    begins[count] = draft.choice_count
+    for i in range(count):
+        rank = 0  # how many come before it, the cheapest first
+        for j in range(count):
+            rank += costs[j] < costs[i] or (costs[j] == costs[i] and j < i)
+        if rank < count - node.count + 1:
+            cost += costs[i]
+            memmove(
+                &draft.choices[end], &draft.choices[begins[i]], (begins[i + 1] - begins[i]) * sizeof(KeyChoice)
+            )
+            end += begins[i + 1] - begins[i]
+    draft.choice_count = end
+    return cost
+
+
+# The entries
+
+cdef int choose_entries(SelectorDraft draft, Access* access) except -1:
+    cdef const KeyChoice* choice
+    cdef uint32_t* units
+    cdef size_t i
+    draft.entry_units = 0
+    if _of(draft, access, draft.normal) > CHEAP:
+        return 0
+    draft.entries = <uint32_t*> grown(
+        draft.entries, &draft.entry_room, draft.entry_units + 5 * draft.choice_count + 1, sizeof(uint32_t)
+    )
+    for i in range(draft.choice_count):
+        choice = &draft.choices[i]
+        units = &draft.entries[draft.entry_units]
+        (<AccessEntry*> units).attribute = choice.attribute
+        (<AccessEntry*> units).kind = choice.kind
+        if choice.kind == KEY_RANGE:
+            memcpy(&units[1], &choice.low, 8)
+            memcpy(&units[3], &choice.high, 8)
+        else:
+            units[1] = choice.tag
+            if choice.kind >= KEY_PREFIX:
+                units[2] = choice.size
+        draft.entry_units += access_units(choice.kind)
+        if choice.leaf != DRAFT_NONE:
+            draft.normals[choice.leaf].is_chosen = True
+    draft.is_keyed = True
+    return 0

@@ -134,13 +134,16 @@ cdef class Attributes:
         readonly uint32_t room    # highest number ever used + 1
 
     cdef uint32_t _find(self, uint32_t parent, const char* name, size_t size) noexcept nogil
-    cdef uint32_t _path(self, object attribute, bint make) except? 0xFFFFFFFF
+    cdef uint32_t _path(self, object attribute) except? 0xFFFFFFFF
     cdef void _pack(self) noexcept nogil
     cdef int _make_room(self) except -1
     cdef uint32_t _end(self, uint32_t number) noexcept nogil
     cdef int _number(self, uint32_t place) except -1
     cdef void _number_known(self, uint32_t place, int32_t number) noexcept nogil
     cdef void _count(self, uint32_t place, int change) noexcept nogil
+
+    # As `acquire`, of an attribute as a Draft spells it (draft.pxd): the root, how many names, each with its size.
+    cdef int acquire_spelled(self, const char* spelled) except -1
 
     # One holder more of a number that has one.
     cdef void hold(self, uint32_t number) noexcept nogil

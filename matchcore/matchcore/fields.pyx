@@ -8,14 +8,17 @@ that it meets, and writes the value into `Fields`; `load` does the same from a d
 
 cimport cython
 from libc.math cimport HUGE_VAL
-from libc.string cimport memcmp, memcpy, memset, strlen
+from libc.string cimport memcmp, memcpy, memset
 
 from matchcore.allocator cimport allocate_zeros, deallocate, numbers_free, numbers_reserve, reallocate
 from matchcore.arena cimport (
     arena_free, arena_give_back, arena_init, arena_is_sparse, arena_like, arena_reserve, arena_take,
 )
 from matchcore.hashing cimport hash_add, hash_secret, hash_word
+from matchcore.message_names cimport index_name, is_name, known_name
 from matchcore.table cimport NONE, table_drop, table_first, table_free, table_next, table_put, table_reserve
+
+import struct
 
 from matchcore.kleene import Untyped, attribute_of
 from matchcore.selector import MESSAGE, Attribute, Source
@@ -113,26 +116,19 @@ cdef class Attributes:
     cdef int word(self, int n) noexcept nogil:
         return self.words[n] if 1 <= n <= WORDS_AT_MOST else -1
 
-    cdef uint32_t _path(self, object attribute, bint make) except? 0xFFFFFFFF:
-        """The place of an attribute, made if need be; NONE: there is no such place."""
+    cdef uint32_t _path(self, object attribute) except? 0xFFFFFFFF:
+        """The place of an attribute; NONE: there is no such place."""
         cdef uint32_t place = ROOTS[attribute.source]
-        cdef uint32_t below
         cdef bytes name
         for name in [part.encode("utf-8", "surrogatepass") for part in attribute.path]:
-            below = self._find(place, name, len(name))
-            if below == NONE and make:
-                below = _add(self, place, name, len(name))
-                if below == NONE:
-                    _prune(self, place)
-                    raise MemoryError()
-            if below == NONE:
-                return NONE
-            place = below
+            place = self._find(place, name, len(name))
+            if place == NONE:
+                break
         return place
 
     def number(self, attribute: object) -> int:
         """The number of an attribute, -1: nobody asks for it."""
-        cdef uint32_t place = self._path(attribute, False)
+        cdef uint32_t place = self._path(attribute)
         return -1 if place == NONE else self.places[place].number
 
     def attribute(self, number: int) -> object:
@@ -152,10 +148,30 @@ cdef class Attributes:
 
         Raises OverflowError where 65,535 others have a number, ValueError of a path without a name.
         """
-        cdef uint32_t place
-        if not attribute.path:
+        names = [part.encode("utf-8", "surrogatepass") for part in attribute.path]
+        spelled = struct.pack("=II", ROOTS[attribute.source], len(names))
+        return self.acquire_spelled(spelled + b"".join([struct.pack("=I", len(name)) + name for name in names]))
+
+    cdef int acquire_spelled(self, const char* spelled) except -1:
+        cdef uint32_t[2] head
+        cdef uint32_t place, below, size
+        memcpy(head, spelled, sizeof(head))
+        spelled += sizeof(head)
+        place = head[0]
+        if head[1] == 0:
             raise ValueError("an attribute has a name at least")
-        place = self._path(attribute, True)
+        while head[1] != 0:
+            memcpy(&size, spelled, sizeof(size))
+            spelled += sizeof(size)
+            below = self._find(place, spelled, size)
+            if below == NONE:
+                below = _add(self, place, spelled, size)
+            if below == NONE:
+                _prune(self, place)
+                raise MemoryError()
+            place = below
+            spelled += size
+            head[1] -= 1
         if self.places[place].number < 0:
             try:
                 self._number(place)
@@ -244,12 +260,12 @@ cdef class Attributes:
         cdef uint32_t parent = self.places[place].parent
         cdef int n
         if parent == MESSAGE_ROOT:
-            n = _known(&self.names.units[self.places[place].name])
+            n = known_name(&self.names.units[self.places[place].name])
             if n >= 0:
                 self.known[n] = number
         elif parent >= ROOTS_COUNT and self.places[parent].parent == MESSAGE_ROOT:
-            n = _index(&self.names.units[self.places[place].name])
-            if 1 <= n <= WORDS_AT_MOST and _is_name(&self.names.units[self.places[parent].name], b"word", 4):
+            n = index_name(&self.names.units[self.places[place].name])
+            if 1 <= n <= WORDS_AT_MOST and is_name(&self.names.units[self.places[parent].name], b"word", 4):
                 self.words[n] = number
 
     cdef void _count(self, uint32_t place, int change) noexcept nogil:
@@ -324,39 +340,6 @@ cdef void _prune(Attributes attributes, uint32_t at) noexcept nogil:
 
 cdef str _name_of(const uint32_t* block):
     return (<bytes> (<const char*> (block + 1))[:block[0]]).decode("utf-8", "surrogatepass")
-
-
-cdef inline bint _is_name(const uint32_t* block, const char* name, size_t size) noexcept nogil:
-    return block[0] == size and memcmp(block + 1, name, size) == 0
-
-
-cdef list _KNOWN_BYTES = [name.encode() for name in MESSAGE]  # the names of MESSAGE_WORDS and so on, in their order
-cdef const char* _KNOWN[MESSAGE_NAMES]
-for _at, _name in enumerate(_KNOWN_BYTES):
-    _KNOWN[<int> _at] = <const char*> (<bytes> _name)
-
-
-cdef int _known(const uint32_t* block) noexcept nogil:
-    """Which of MESSAGE_WORDS and so on a name is, -1: none."""
-    cdef int n
-    for n in range(MESSAGE_NAMES):
-        if _is_name(block, _KNOWN[n], strlen(_KNOWN[n])):
-            return n
-    return -1
-
-
-cdef int _index(const uint32_t* block) noexcept nogil:
-    """The number that a name spells, as 7 or 128; -1: none."""
-    cdef const char* digits = <const char*> (block + 1)
-    cdef uint32_t i
-    cdef int n = 0
-    if not 1 <= block[0] <= 3 or digits[0] == c"0":
-        return -1
-    for i in range(block[0]):
-        if not c"0" <= digits[i] <= c"9":
-            return -1
-        n = 10 * n + digits[i] - c"0"
-    return n
 
 
 @cython.final
@@ -447,7 +430,7 @@ cdef class Fields:
         self.clear()
         self.texts = []
         for key, value in mapping.items():
-            place = self.attributes._path(attribute_of(key) if isinstance(key, str) else key, False)
+            place = self.attributes._path(attribute_of(key) if isinstance(key, str) else key)
             if place != NONE and self.attributes.places[place].number >= 0:
                 self._load(<uint32_t> self.attributes.places[place].number, value)
 

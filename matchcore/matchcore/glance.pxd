@@ -9,7 +9,8 @@
 
 from libc.stdint cimport uint16_t, uint32_t
 
-from matchcore.fields cimport Attributes, FieldView, Fields
+from matchcore.draft cimport SelectorDraft
+from matchcore.fields cimport FieldView, Fields
 
 
 cdef struct Glance:
@@ -26,5 +27,5 @@ cdef inline bint glance_passes(const Glance* glance, const FieldView* views) noe
 # Makes the views of the fields that are set, unless they are made already.
 cdef void make_views(Fields fields) noexcept nogil
 
-# Of a selector (its form without NOT) whose attributes have their numbers; `leaves` has the tests that led to it.
-cdef Glance glance_of(object normal, Attributes attributes, list leaves)
+# Of a selector whose normals have the numbers of their attributes, and which of them have keys (cover.pxd).
+cdef Glance glance_of(SelectorDraft draft) noexcept

@@ -3,16 +3,16 @@
 
 from libc.stdint cimport uint64_t
 
+from matchcore.draft cimport (
+    DRAFT_ALL, DRAFT_BETWEEN, DRAFT_COMPARE, DRAFT_HITS, NORMAL_NEVER, DraftNode, NormalNode, SelectorDraft,
+    draft_constant,
+)
 from matchcore.fields cimport (
-    FIELD_BOOLEAN, FIELD_FLOAT, FIELD_INTEGER, FIELD_TEXT, FIELD_UNTYPED, Field,
+    FIELD_ABSENT, FIELD_BOOLEAN, FIELD_FLOAT, FIELD_INTEGER, FIELD_TEXT, FIELD_UNTYPED, Field,
 )
 from matchcore.hashing cimport hash_secret, hash_word
 from matchcore.program cimport MASK_ABOVE, MASK_ALL, MASK_BELOW, MASK_EQUAL
 from matchcore.values cimport ordered_float
-
-from matchcore.normal_form import AllOf, Leaf
-from matchcore.program import MASKS, comparable
-from matchcore.selector import Between, Compare
 
 cdef enum:
     HIGHEST_VIEW = 0xFFFE  # what is absent has one more
@@ -61,51 +61,69 @@ cdef void make_views(Fields fields) noexcept nogil:
     fields.is_viewed = True
 
 
-cdef Glance _glance(uint32_t attribute, uint32_t low, uint32_t high):
-    cdef Glance made
-    made.attribute = <uint16_t> attribute
-    made.low = <uint16_t> low
-    made.span = <uint16_t> (high - low)
-    return made
-
-
-def _range_of(leaf: Leaf) -> tuple[int, object, object]:
-    """(rank, low, high): between which values, both within, the test is true; None: no end there."""
-    test = leaf.test
-    if isinstance(test, Between) and not leaf.negated:
-        low, high = comparable(test.low), comparable(test.high)
-        if not isinstance(low, (bool, bytes)) and not isinstance(high, (bool, bytes)) and low <= high:
-            return BETWEEN_TWO, low, high
-    elif isinstance(test, Compare):
-        value = comparable(test.value)
-        mask = MASKS[test.operator] ^ (MASK_ALL if leaf.negated else 0)
+cdef int _range_of(SelectorDraft draft, const NormalNode* leaf, Field* low, Field* high) noexcept:
+    """A rank, and between which values, both within, the test is true; FIELD_ABSENT: no end there."""
+    cdef const DraftNode* node = &draft.nodes[leaf.test]
+    cdef Field value
+    cdef int mask
+    low.kind = high.kind = FIELD_ABSENT
+    if node.kind == DRAFT_BETWEEN and not leaf.negated:
+        draft_constant(draft, node.first, low)
+        draft_constant(draft, node.first + 1, high)
+        if _is_number(low) and _is_number(high) and _number(low) <= _number(high):
+            return BETWEEN_TWO
+    elif node.kind == DRAFT_COMPARE:
+        draft_constant(draft, node.first, &value)
+        mask = node.mask ^ (MASK_ALL if leaf.negated else 0)
         if mask == MASK_EQUAL:
-            return ONE_OF_TWO if isinstance(value, bool) else ONE_VALUE, value, value
-        if not isinstance(value, (bool, bytes)):
-            if mask & ~MASK_EQUAL == MASK_BELOW:
-                return ONE_SIDED, None, value
-            if mask & ~MASK_EQUAL == MASK_ABOVE:
-                return ONE_SIDED, value, None
-    return ALL_PASS, None, None
+            low[0] = high[0] = value
+            return ONE_OF_TWO if value.kind == FIELD_BOOLEAN else ONE_VALUE
+        if _is_number(&value) and mask & ~MASK_EQUAL == MASK_BELOW:
+            high[0] = value
+            return ONE_SIDED
+        if _is_number(&value) and mask & ~MASK_EQUAL == MASK_ABOVE:
+            low[0] = value
+            return ONE_SIDED
+    return ALL_PASS
 
 
-cdef uint16_t _end(object value, uint16_t without) except? 0:
-    if value is None:
+cdef inline bint _is_number(const Field* value) noexcept:
+    return value.kind == FIELD_INTEGER or value.kind == FIELD_FLOAT
+
+
+cdef inline double _number(const Field* value) noexcept:
+    return <double> value.integer if value.kind == FIELD_INTEGER else value.real
+
+
+cdef uint16_t _end(const Field* value, uint16_t without) noexcept:
+    if value.kind == FIELD_ABSENT:
         return without
-    if isinstance(value, bool):
-        return 1 if value else 0
-    if isinstance(value, bytes):
-        return _view_of_text(<const char*> <bytes> value, len(value))
-    return _view(ordered_float(<double> value))
+    if value.kind == FIELD_BOOLEAN:
+        return <uint16_t> value.integer
+    if value.kind == FIELD_TEXT:
+        return _view_of_text(value.text, value.size)
+    return _view(ordered_float(_number(value)))
 
 
-cdef Glance glance_of(object normal, Attributes attributes, list leaves):
-    best, attribute, low, high = ALL_PASS, None, None, None
-    for leaf in normal.parts if isinstance(normal, AllOf) else (normal,):
-        if isinstance(leaf, Leaf) and not any([leaf is one for one in leaves]):
-            rank, from_, to = _range_of(leaf)
+cdef Glance glance_of(SelectorDraft draft) noexcept:
+    cdef Glance made
+    cdef Field low, high, low_here, high_here
+    cdef const NormalNode* leaf
+    cdef uint32_t attribute = 0
+    cdef uint32_t at = draft.normal
+    cdef int best = ALL_PASS
+    cdef int rank
+    low.kind = high.kind = FIELD_ABSENT
+    if at < NORMAL_NEVER and draft.normals[at].kind == DRAFT_ALL:
+        at = draft.normals[at].first
+    while at < NORMAL_NEVER:
+        leaf = &draft.normals[at]
+        if leaf.kind > DRAFT_HITS and not leaf.is_chosen:
+            rank = _range_of(draft, leaf, &low_here, &high_here)
             if rank < best:
-                best, attribute, low, high = rank, leaf.test.attribute, from_, to
-    if attribute is None:
-        return _glance(0, 0, ALL_BITS)
-    return _glance(attributes.number(attribute), _end(low, 0), _end(high, HIGHEST_VIEW))
+                best, attribute, low, high = rank, leaf.number, low_here, high_here
+        at = leaf.next
+    made.attribute = <uint16_t> attribute
+    made.low = _end(&low, 0)
+    made.span = ALL_BITS if best == ALL_PASS else _end(&high, HIGHEST_VIEW) - made.low
+    return made

@@ -114,8 +114,5 @@ cdef bint text_is_like(
     const uint8_t* text, size_t size, const uint8_t* pattern, size_t pattern_size, uint64_t* steps
 ) noexcept nogil
 
-# The block of a selector (its form without NOT), to be copied to wherever it is kept. It holds its attributes once for
-# each test; program_release releases them. Raises ValueError of more than 64 tests and of a value that no attribute can
-# have, OverflowError of too many attributes (Attributes.acquire). Leaves that are in `last` are tested after others.
-cdef bytes program_of(object normal, Attributes attributes, list last)
+# A program holds its attributes once for each test.
 cdef void program_release(const Program* program, Attributes attributes) noexcept nogil

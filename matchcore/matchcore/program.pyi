@@ -1,12 +1,1 @@
-"""Little for Python: programs are evaluated by the compiled modules."""
-
-from collections.abc import Mapping
-
-from matchcore.selector import Attribute, Like, Selector, Value
-
-MASKS: dict[str, int]
-
-def comparable(value: Value) -> bool | int | float | bytes: ...
-def like_pattern(test: Like) -> bytes: ...
-def _holds(selector: Selector, mapping: Mapping[str, object] | Mapping[Attribute, object]) -> bool: ...
-def _like(text: bytes, pattern: Like) -> tuple[bool, int]: ...
+"""Nothing for Python: programs are run by the compiled modules only."""

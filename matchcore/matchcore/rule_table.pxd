@@ -15,6 +15,7 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from matchcore.access cimport Access, Rank
 from matchcore.allocator cimport Allocator
+from matchcore.draft cimport SelectorDraft
 from matchcore.fields cimport Attributes, Fields
 from matchcore.glance cimport Glance
 from matchcore.program cimport Program
@@ -38,7 +39,6 @@ cdef class RuleTable:
         uint32_t capacity
         uint32_t free          # first free slot, NONE none
         uint32_t live
-        uint32_t inserting     # calls of `insert` under way: Python may run in the middle of one
         uint64_t next          # number
         uint64_t version       # changes with each insert and removal
         list results
@@ -51,10 +51,7 @@ cdef class RuleTable:
         bint asks_for_topic    # some rule reads a word of the topic; as of `changes`
         Scratch scratch        # of one search, None while one is under way
 
-    cdef bytes _compiled(self, object normal, list leaves, bytes entries, Glance* glance)
-    cdef uint32_t _add(
-        self, bytes program, bytes entries, bytes text, bint is_keyed, const Glance* glance, const Rank* rank
-    ) noexcept
+    cdef uint32_t _add(self, SelectorDraft draft, bytes text, const Glance* glance, const Rank* rank) noexcept
     cdef int _reserve(self) noexcept
     cdef void _drop(self, uint32_t slot) noexcept
     cdef int _look_up(self) except -1

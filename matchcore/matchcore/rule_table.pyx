@@ -16,10 +16,10 @@ from matchcore.access cimport (
     access_tidy,
 )
 from matchcore.allocator cimport allocate, deallocate, reallocate
-from matchcore.cover cimport access_entries
+from matchcore.compilation cimport compile_draft, draft_forget
+from matchcore.draft cimport draft_done, draft_of
 from matchcore.fields cimport MESSAGE_WORDS, WORDS_AT_MOST
-from matchcore.glance cimport glance_of
-from matchcore.program cimport program_holds, program_of, program_release
+from matchcore.program cimport program_holds, program_release
 from matchcore.rule_search cimport IN_THE_REST, REST_TAG, UNDER_KEYS, rules_find, salt_of
 from matchcore.table cimport NONE
 from matchcore.values cimport ordered_float
@@ -27,7 +27,6 @@ from matchcore.values cimport ordered_float
 import sys
 
 from matchcore.kleene import attribute_of, with_topic
-from matchcore.normal_form import normal_form
 from matchcore.rule_text import packed
 from matchcore.where import MAX_TEXT_BYTES, parse_where
 
@@ -68,42 +67,32 @@ cdef class RuleTable:
 
         `is_read`: the selector was read from a text, so that its own text gives it back.
         """
-        cdef list acquired = []
-        cdef list leaves = []
-        cdef bytes entries, program
-        cdef bint is_keyed = False
         cdef Glance glance
         cdef Rank rank
         cdef Rule made = Rule.__new__(Rule)
-        cdef uint32_t slot = NONE
+        cdef SelectorDraft draft
+        cdef uint32_t slot
         tree, text = _kept(selector, is_read)
-        normal = normal_form(selector)
+        draft = draft_of(selector)
         rank.order = ordered_float(salience)
         rank.filter = self.filters.acquire(topic, syntax)
-        self.inserting += 1
         try:
-            entries = access_entries(&self.access, normal, self.attributes, acquired, leaves, &is_keyed)
-            program = self._compiled(normal, leaves, entries, &glance)
-            self.results.append(None)  # room for one more
             if self.next >= NONE:
-                slot = NONE
-            else:
-                rank.number = <uint32_t> self.next
-                slot = self._add(program, entries, text, is_keyed, &glance, &rank)
-            if slot == NONE:
+                raise OverflowError("no number is left for a rule")
+            rank.number = <uint32_t> self.next
+            self.results.append(None)  # room for one more
+            try:
+                compile_draft(draft, self.attributes, &self.access, &glance)
+                slot = self._add(draft, text, &glance, &rank)
+                if slot == NONE:
+                    draft_forget(draft, self.attributes, &self.access)
+                    raise MemoryError()
+            except BaseException:
                 self.results.pop()
-                program_release(<const Program*> <const char*> program, self.attributes)
-                access_forget(
-                    &self.access, <const uint32_t*> <const char*> entries, <uint32_t> (len(entries) // 4)
-                )
-                raise OverflowError("no number is left for a rule") if self.next >= NONE else MemoryError()
+                raise
         except BaseException:
             self.filters.release(rank.filter)
             raise
-        finally:
-            for number in acquired:
-                self.attributes.drop(number)
-            self.inserting -= 1
         self.next += 1
         self.version += 1
         self.results[slot] = result
@@ -115,28 +104,16 @@ cdef class RuleTable:
             self.names[slot] = name
             self.slots[name] = slot
         self._fill(made, slot)
+        draft_done(draft)
         return made
 
-    cdef bytes _compiled(self, object normal, list leaves, bytes entries, Glance* glance):
-        """The program, and the glance. If it raises, the entries are forgotten."""
-        cdef bytes program = None
-        try:
-            program = program_of(normal, self.attributes, leaves)
-            glance[0] = glance_of(normal, self.attributes, leaves)
-        except BaseException:
-            if program is not None:
-                program_release(<const Program*> <const char*> program, self.attributes)
-            access_forget(&self.access, <const uint32_t*> <const char*> entries, <uint32_t> (len(entries) // 4))
-            raise
-        return program
-
-    cdef uint32_t _add(
-        self, bytes program, bytes entries, bytes text, bint is_keyed, const Glance* glance, const Rank* rank
-    ) noexcept:
+    cdef uint32_t _add(self, SelectorDraft draft, bytes text, const Glance* glance, const Rank* rank) noexcept:
         """Its slot; NONE: no memory."""
-        cdef uint32_t units = <uint32_t> (len(entries) // sizeof(uint32_t))
+        cdef uint32_t units = <uint32_t> draft.entry_units
         cdef uint32_t text_size = <uint32_t> len(text)
-        cdef size_t size = len(program) + 2 * sizeof(uint32_t) + len(entries) + text_size
+        cdef size_t program_size = draft.program_units * sizeof(uint32_t)
+        cdef size_t entries_size = draft.entry_units * sizeof(uint32_t)
+        cdef size_t size = program_size + 2 * sizeof(uint32_t) + entries_size + text_size
         cdef char* block = <char*> allocate(&self.allocator, size)
         cdef char* at = block
         cdef uint32_t slot
@@ -151,10 +128,8 @@ cdef class RuleTable:
             self.count += 1
         self.ranks[slot] = rank[0]
         self.access.ranks = self.ranks
-        if is_keyed:
-            done = access_put(
-                &self.access, <const uint32_t*> <const char*> entries, units, slot, salt_of(rank.filter)
-            )
+        if draft.is_keyed:
+            done = access_put(&self.access, draft.entries, units, slot, salt_of(rank.filter))
         else:
             done = access_put_key(&self.access, REST_TAG ^ salt_of(rank.filter), slot)
         if done < 0:
@@ -163,17 +138,18 @@ cdef class RuleTable:
             self.free = slot
             deallocate(&self.allocator, block, size)
             return NONE
-        memcpy(at, <const char*> program, len(program))
-        at += len(program)
+        memcpy(at, draft.program, program_size)
+        at += program_size
         memcpy(at, &units, sizeof(uint32_t))
         at += sizeof(uint32_t)
-        memcpy(at, <const char*> entries, len(entries))
-        at += len(entries)
+        if entries_size != 0:
+            memcpy(at, draft.entries, entries_size)
+        at += entries_size
         memcpy(at, &text_size, sizeof(uint32_t))
         memcpy(at + sizeof(uint32_t), <const char*> text, text_size)
         self.records[slot].program = <Program*> block
         self.records[slot].glance = glance[0]
-        self.records[slot].place = UNDER_KEYS if is_keyed else IN_THE_REST
+        self.records[slot].place = UNDER_KEYS if draft.is_keyed else IN_THE_REST
         self.live += 1
         return slot
 
@@ -220,7 +196,7 @@ cdef class RuleTable:
         if kept[1] is not None:
             self.slots.pop(kept[1], None)
         self.results[gone.slot] = None
-        if self.live == 0 and self.inserting == 0:
+        if self.live == 0:
             self.results.clear()
         self.filters.release(filter)
         return kept is not None  # only now may the objects be freed, which may run Python code
@@ -243,7 +219,7 @@ cdef class RuleTable:
         self.free = slot
         self.live -= 1
         self.version += 1
-        if self.live == 0 and self.inserting == 0:
+        if self.live == 0:
             access_free(&self.access)
             access_init(&self.access, &self.allocator)
             deallocate(&self.allocator, self.ranks, self.capacity * sizeof(Rank))

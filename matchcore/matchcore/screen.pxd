@@ -19,6 +19,7 @@ from libc.stdint cimport uint32_t
 
 from matchcore.access cimport Access, AccessColumn
 from matchcore.allocator cimport Allocator, Numbers
+from matchcore.draft cimport SelectorDraft
 from matchcore.fields cimport Attributes, Field, Fields
 from matchcore.glance cimport Glance
 from matchcore.program cimport Program
@@ -80,15 +81,13 @@ cdef class Screen:
         uint32_t capacity
         uint32_t free          # first free slot, NONE none
         uint32_t live
-        uint32_t inserting     # calls of `insert` under way: Python may run in the middle of one
         Fields fields          # of `match`, and its answer: None while one is under way
         IdList found
 
     cdef uint32_t _slot_of(self, uint32_t id) noexcept nogil
     cdef int _make_large(self) noexcept nogil
     cdef void _free_large(self) noexcept nogil
-    cdef bytes _compiled(self, object normal, list leaves, bytes entries, Glance* glance)
-    cdef int _add(self, uint32_t id, bytes program, bytes entries, bint is_keyed, const Glance* glance) noexcept
+    cdef int _add(self, uint32_t id, SelectorDraft draft, const Glance* glance) noexcept
     cdef void _place(self, uint32_t slot, bint is_keyed) noexcept nogil
     cdef int _reserve(self) noexcept nogil
     cdef void _drop_slot(self, uint32_t slot) noexcept nogil

@@ -18,19 +18,17 @@ from matchcore.allocator cimport (
     allocate, allocate_zeros, deallocate, numbers_free, numbers_push, numbers_reserve, prefetch, reallocate,
 )
 from matchcore.ascending cimport make_ascending
-from matchcore.cover cimport access_entries
+from matchcore.compilation cimport compile_draft, draft_forget
+from matchcore.draft cimport draft_done, draft_of
 from matchcore.fields cimport FIELD_ABSENT, FIELD_FLOAT, FIELD_INTEGER
-from matchcore.glance cimport glance_of, glance_passes, make_views
+from matchcore.glance cimport glance_passes, make_views
 from matchcore.hashing cimport hash_add, hash_secret
 from matchcore.ids cimport take_id, tuple_of_ids
-from matchcore.program cimport TESTS, program_holds, program_of, program_release, program_steps
+from matchcore.program cimport TESTS, program_holds, program_release, program_steps
 from matchcore.table cimport (
     NONE, table_drop, table_first, table_free, table_next, table_put, table_reserve,
 )
 from matchcore.values cimport hash_field, is_text, number_kind, ordered_float
-
-from matchcore.normal_form import normal_form
-from matchcore.selector import Selector
 
 __all__ = ["IdList", "Screen"]
 
@@ -146,65 +144,35 @@ cdef class Screen:
         limits of a text (64 tests, integers of 64 bits), TypeError of what is none.
         """
         cdef uint32_t who = take_id(id)
-        cdef bytes program
-        cdef bytes entries = b""
-        cdef bint is_keyed = False
-        cdef list acquired = []
-        cdef list leaves = []
+        cdef SelectorDraft draft = draft_of(selector)  # Python code may run here; from here on none does
         cdef uint32_t before
         cdef Glance glance
-        if not isinstance(selector, Selector):
-            raise TypeError(f"a selector is wanted, not {type(selector).__name__}")
-        normal = normal_form(selector)
-        self.inserting += 1
-        try:
-            if self.large == NULL and self.live >= FEW_SELECTORS and self._make_large() < 0:
-                raise MemoryError()
-            if self.large != NULL:
-                entries = access_entries(&self.large.access, normal, self.attributes, acquired, leaves, &is_keyed)
-            program = self._compiled(normal, leaves, entries, &glance)
-            before = self._slot_of(who)
-            if self._add(who, program, entries, is_keyed, &glance) < 0:
-                program_release(<const Program*> <const char*> program, self.attributes)
-                raise MemoryError()
-        finally:
-            for number in acquired:
-                self.attributes.drop(number)
-            self.inserting -= 1
+        if self.large == NULL and self.live >= FEW_SELECTORS and self._make_large() < 0:
+            raise MemoryError()
+        compile_draft(draft, self.attributes, NULL if self.large == NULL else &self.large.access, &glance)
+        before = self._slot_of(who)
+        if self._add(who, draft, &glance) < 0:
+            draft_forget(draft, self.attributes, NULL if self.large == NULL else &self.large.access)
+            raise MemoryError()
         if before != NONE:
             self._drop_slot(before)
+        draft_done(draft)
         return before == NONE
 
-    cdef bytes _compiled(self, object normal, list leaves, bytes entries, Glance* glance):
-        """The program, and the glance. If it raises, the entries are forgotten."""
-        cdef bytes program = None
-        try:
-            program = program_of(normal, self.attributes, leaves)
-            glance[0] = glance_of(normal, self.attributes, leaves)
-        except BaseException:
-            if program is not None:
-                program_release(<const Program*> <const char*> program, self.attributes)
-            if self.large != NULL:
-                access_forget(
-                    &self.large.access, <const uint32_t*> <const char*> entries, <uint32_t> (len(entries) // 4)
-                )
-            raise
-        return program
-
-    cdef int _add(self, uint32_t id, bytes program, bytes entries, bint is_keyed, const Glance* glance) noexcept:
-        """In a slot of its own. -1: no memory, and the entries are forgotten."""
-        cdef size_t size = len(program) + sizeof(uint32_t) + len(entries)
-        cdef uint32_t units = <uint32_t> (len(entries) // sizeof(uint32_t))
-        cdef const uint32_t* noted = <const uint32_t*> <const char*> entries
-        cdef char* block = <char*> allocate(&self.allocator, size)
+    cdef int _add(self, uint32_t id, SelectorDraft draft, const Glance* glance) noexcept:
+        """In a slot of its own. -1: no memory."""
+        cdef size_t size = (draft.program_units + 1 + draft.entry_units) * sizeof(uint32_t)
+        cdef uint32_t units = <uint32_t> draft.entry_units
+        cdef uint32_t* block = <uint32_t*> allocate(&self.allocator, size)
         cdef uint32_t slot
         cdef Selection* selection
         if block != NULL and self._reserve() == 0:
             slot = self.free if self.free != NONE else self.count
-            if not is_keyed or access_put(&self.large.access, noted, units, slot, 0) == 0:
-                memcpy(block, <const char*> program, len(program))
-                memcpy(block + len(program), &units, sizeof(uint32_t))
-                memcpy(block + len(program) + sizeof(uint32_t), noted, len(entries))
+            if not draft.is_keyed or access_put(&self.large.access, draft.entries, units, slot, 0) == 0:
+                memcpy(block, draft.program, draft.program_units * sizeof(uint32_t))
+                block[draft.program_units] = units
+                if units != 0:
+                    memcpy(&block[draft.program_units + 1], draft.entries, units * sizeof(uint32_t))
                 selection = &self.selections[slot]
                 if slot == self.count:
                     self.count += 1
@@ -213,11 +181,9 @@ cdef class Screen:
                 selection.program = <Program*> block
                 selection.id = id
                 selection.glance = glance[0]
-                self._place(slot, is_keyed)
+                self._place(slot, draft.is_keyed)
                 return 0
         deallocate(&self.allocator, block, size)
-        if self.large != NULL:
-            access_forget(&self.large.access, noted, units)
         return -1
 
     cdef void _place(self, uint32_t slot, bint is_keyed) noexcept nogil:
@@ -295,7 +261,7 @@ cdef class Screen:
         selection.id = self.free
         self.free = slot
         self.live -= 1
-        if self.live == 0 and self.inserting == 0:
+        if self.live == 0:
             self._free_large()
             deallocate(&self.allocator, self.selections, self.capacity * sizeof(Selection))
             self.selections = NULL

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from matchcore.compilation import _holds, _like_steps
 from matchcore.fields import Attributes, Fields
 from matchcore.kleene import Untyped, attribute_of, holds
-from matchcore.program import _holds, _like
 from matchcore.selector import And, AtLeast, Attribute, Between, Compare, In, Like, Or, Present, Selector, Source
 from matchcore.values import _number_of
 from matchcore.where import parse_where
@@ -245,7 +245,7 @@ TEXT = st.text("abé%_", max_size=12)
 @given(TEXT, st.text("abé%_", max_size=8))
 def test_like_is_what_the_definition_says(text: str, pattern: str) -> None:
     like = Like(A, pattern)
-    assert _like(text.encode(), like)[0] is holds(like, {"a": text})
+    assert _like_steps(text.encode(), like)[0] is holds(like, {"a": text})
     assert _holds(like, {"a": text}) is holds(like, {"a": text})
 
 
@@ -258,7 +258,7 @@ def test_like_is_what_the_definition_says(text: str, pattern: str) -> None:
     ],
 )  # fmt: skip
 def test_like_takes_no_more_steps_than_characters_times_pattern(pattern: str, text: str) -> None:
-    held, steps = _like(text.encode(), Like(A, pattern))
+    held, steps = _like_steps(text.encode(), Like(A, pattern))
     assert not held
     assert 0 < steps <= (len(text.encode()) + 1) * (len(pattern.encode()) + 1)
 
@@ -266,7 +266,7 @@ def test_like_takes_no_more_steps_than_characters_times_pattern(pattern: str, te
 def test_like_of_several_wildcards_does_not_go_back_to_the_first() -> None:
     """Twice the text is twice the steps, however many `%` there are: backtracking would be the 20th power."""
     pattern = Like(A, "%a" * 20 + "%b")
-    steps = [_like(b"a" * size, pattern)[1] for size in (2_000, 4_000, 8_000)]
+    steps = [_like_steps(b"a" * size, pattern)[1] for size in (2_000, 4_000, 8_000)]
     assert steps[1] <= 2.1 * steps[0]
     assert steps[2] <= 2.1 * steps[1]
 
@@ -274,6 +274,6 @@ def test_like_of_several_wildcards_does_not_go_back_to_the_first() -> None:
 def test_like_of_bytes_that_are_no_text_ends() -> None:
     for text in (b"\x80\x80", b"a\xff", b"\xc3", b"\xf0\x9f"):
         for pattern in ("_", "__", "%_", "_%", "a_", "%a%"):
-            held, steps = _like(text, Like(A, pattern))
+            held, steps = _like_steps(text, Like(A, pattern))
             assert isinstance(held, bool)
             assert steps < 100

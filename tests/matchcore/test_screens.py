@@ -16,7 +16,7 @@ from matchcore.fields import Attributes, Fields
 from matchcore.kleene import Untyped, holds
 from matchcore.normal_form import AllOf
 from matchcore.screen import Screen
-from matchcore.selector import Attribute, Selector
+from matchcore.selector import And, Attribute, Not, Selector
 from matchcore.where import parse_where
 from tests.matchcore.selectors import FIELDS, SELECTORS
 from tests.matchcore.test_selectors import CRITERIA, MESSAGES
@@ -210,6 +210,18 @@ def test_what_is_no_selector_or_no_id_is_refused() -> None:
         screen.insert("1", parse_where("a = 1"))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="within"):
         screen.remove(-1)
+    assert (len(screen), screen.attributes.count) == (1, 1)
+
+
+def test_a_tree_deeper_than_any_text_is_refused_before_anything_changes() -> None:
+    screen = screen_of(of_texts("a = 1"))
+    deep = parse_where("b = 1")
+    for _ in range(100_000):
+        deep = Not(deep)
+    with pytest.raises(ValueError, match="inside each other"):
+        screen.insert(1, deep)
+    with pytest.raises(TypeError, match="a selector is wanted"):
+        screen.insert(1, And((parse_where("b = 1"), 5)))  # type: ignore[arg-type]
     assert (len(screen), screen.attributes.count) == (1, 1)
 
 

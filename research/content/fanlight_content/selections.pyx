@@ -12,14 +12,14 @@ from libc.string cimport memcpy
 from fanlight_content.growth cimport grown
 from matchcore.allocator cimport allocate, deallocate
 from matchcore.hashing cimport hash_secret
-from matchcore.program cimport program_holds, program_of, program_release
+from matchcore.compilation cimport program_of
+from matchcore.program cimport program_holds, program_release
 from matchcore.values cimport hash_boolean, hash_float, hash_integer, hash_text
 
 from itertools import combinations, product
 
 from matchcore.normal_form import AllOf, AnyOf, Leaf, normal_form
-from matchcore.program import comparable
-from matchcore.selector import Attribute, Between, Compare, In, Source
+from matchcore.selector import Attribute, Between, Compare, In, Not, Source
 
 CONJUNCTIONS_AT_MOST = 64
 FILTERS = (Attribute(Source.HEADER, ("wide filter",)), Attribute(Source.HEADER, ("narrow filter",)))
@@ -76,9 +76,9 @@ cdef class Selections:
         deallocate(&self.beside, self.criteria, self.criterion_capacity * sizeof(Criterion))
         deallocate(&self.beside, self.tests, self.test_capacity * sizeof(Program*))
 
-    cdef Program* _copied(self, object normal) except NULL:
+    cdef Program* _copied(self, object selector) except NULL:
         """The program of a selector, in a block of its own."""
-        cdef bytes block = program_of(normal, self.attributes, [])
+        cdef bytes block = program_of(selector, self.attributes)
         cdef Program* program = <Program*> allocate(&self.allocator, len(block))
         if program == NULL:
             program_release(<const Program*> <const char*> block, self.attributes)
@@ -93,14 +93,13 @@ cdef class Selections:
     def insert(self, slot: int, id: int, selector: object) -> None:
         """Raises what matchcore raises of a selector that it cannot hold."""
         cdef Selection made
-        normal = normal_form(selector)
-        conjunctions = _written_out(normal)
+        conjunctions = conjunctions_of(selector)
         made.slot, made.id = slot, id
         made.first = <uint32_t> self.conjunction_count
         self.items = <Selection*> grown(
             &self.beside, self.items, &self.capacity, self.count + 1, sizeof(Selection)
         )
-        made.program = self._copied(normal)
+        made.program = self._copied(selector)
         try:
             for leaves in [[]] if conjunctions is None else conjunctions:
                 self._conjunction(leaves, made.slot)
@@ -176,7 +175,7 @@ cdef class Selections:
         cdef bytes text
         made.kind, made.constraint = BY_VALUE, constraint
         made.attribute = <uint16_t> self.attributes.number(attribute)
-        found = comparable(value)
+        found = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
         if isinstance(found, bytes):
             text = found
             made.domain, made.value = OF_TEXTS, hash_text(secret, made.attribute, text, len(text))
@@ -189,7 +188,7 @@ cdef class Selections:
             if isinstance(found, int):
                 made.value = hash_integer(secret, made.attribute, found)
             else:
-                made.value = hash_float(secret, made.attribute, found)
+                made.value = hash_float(secret, made.attribute, found)  # of a whole one that of the integer
         made.high = made.low
         return self._push(&made)
 
@@ -201,7 +200,7 @@ cdef class Selections:
             self.tests = <Program**> grown(
                 &self.beside, self.tests, &self.test_capacity, self.test_count + 1, sizeof(Program*)
             )
-            self.tests[self.test_count] = self._copied(leaf)
+            self.tests[self.test_count] = self._copied(Not(leaf.test) if leaf.negated else leaf.test)
             number = self.test_numbers[leaf] = self.test_count
             self.test_count += 1
         made.kind, made.domain, made.constraint, made.value = BY_TEST, OF_NUMBERS, constraint, number

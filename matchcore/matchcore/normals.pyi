@@ -1,0 +1,1 @@
+"""Nothing for Python: the form is made for the compiled modules only."""
