@@ -1,15 +1,19 @@
 """Authentication as a part: the authenticator, made from the settings, and its files read again on SIGHUP."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fanlight_broker import logs
 from fanlight_broker.admin.metric_source import MetricSource
 from fanlight_broker.auth.access import Credentials
-from fanlight_broker.auth.authenticator import COUNTERS, GAUGES, PasswordAuthenticator, read_users
+from fanlight_broker.auth.authenticator import COUNTERS, GAUGES, PasswordAuthenticator, read_tokens, read_users
 from fanlight_broker.auth.files import PasswordFileError
+from fanlight_broker.auth.token_keys import TokenKeysError
 from fanlight_broker.config import Settings
 from fanlight_broker.parts import Apply, Part, PartError
+
+if TYPE_CHECKING:
+    from fanlight_broker.auth.tokens import TokenRules
 
 log: Final = logs.get("app")
 
@@ -33,6 +37,8 @@ class Authentication(Part):
                 credentials_of(settings), threads=settings.password_threads, queue_max=settings.password_queue_max,
                 cache_max=settings.password_cache_max, delay_seconds_max=settings.password_delay_seconds_max,
             )
+        except TokenKeysError as error:
+            raise PartError(f"token_keys_file: {error}") from error
         except PasswordFileError as error:
             raise PartError(f"{file_setting(settings)}: {error}") from error
 
@@ -42,6 +48,8 @@ class Authentication(Part):
     def reload(self, settings: Settings) -> Apply:
         try:
             use = self.authenticator.prepare(credentials_of(settings))
+        except TokenKeysError as error:
+            raise PartError(f"token_keys_file: {error}") from error
         except PasswordFileError as error:
             raise PartError(f"{file_setting(settings)}: {error}") from error
 
@@ -59,9 +67,25 @@ class Authentication(Part):
 def read_files(settings: Settings) -> None:
     """Read the files that the settings name, as a broker would. Raises PartError."""
     try:
-        read_users(credentials_of(settings))
+        credentials = credentials_of(settings)
+        read_users(credentials)
+        read_tokens(credentials)
+    except TokenKeysError as error:
+        raise PartError(f"token_keys_file: {error}") from error
     except PasswordFileError as error:
         raise PartError(f"{file_setting(settings)}: {error}") from error
+
+
+def tokens_of(settings: Settings) -> "TokenRules | None":
+    if settings.token_keys_file is None:
+        return None
+    from fanlight_broker.auth.tokens import TokenRules  # for those who have tokens
+
+    return TokenRules(
+        settings.token_keys_file, settings.token_issuer, settings.token_audience, settings.token_leeway_seconds,
+        settings.token_user_claim, settings.token_groups_claim, settings.token_permissions_claim,
+        settings.token_limits_claim,
+    )
 
 
 def file_setting(settings: Settings) -> str:
@@ -74,5 +98,6 @@ def credentials_of(settings: Settings) -> Credentials:
         users_file=settings.users_file,
         password_file=settings.password_file,
         password=settings.password.reveal() if settings.password is not None else None,
+        tokens=tokens_of(settings),
         allow_anonymous=settings.allow_anonymous,
     )

@@ -10,7 +10,7 @@ from fanlight_broker.auth import password_file, users_file
 from fanlight_broker.auth.files import PasswordFileError
 from fanlight_broker.auth.hashing import hasher
 from fanlight_broker.auth.scram_keys import ScramKeys
-from fanlight_broker.auth.users import User
+from fanlight_broker.auth.users import User, why_not_groups, why_not_limits
 from fanlight_broker.config import Exit
 from fanlight_broker.passwd import ask_password
 
@@ -31,7 +31,7 @@ def _add(arguments: argparse.Namespace) -> int:
     if file.exists() and user in users_file.read(file).users:
         raise ValueError(f"{file} has a user {user!r} already; change the password with: fanlightd user passwd")
     row: dict[str, Any] = {"groups": arguments.group, "limits": dict(map(_limit, arguments.limit))}
-    if reason := users_file.why_not_groups(row["groups"]) or users_file.why_not_limits(row["limits"]):
+    if reason := why_not_groups(row["groups"]) or why_not_limits(row["limits"]):
         raise ValueError(reason)
     keys = _keys(arguments)
     users_file.change(file, {user: keys | {name: value for name, value in row.items() if value}})
@@ -71,7 +71,7 @@ def _ls(arguments: argparse.Namespace) -> int:
 
 def _import(arguments: argparse.Namespace) -> int:
     file = arguments.file
-    if reason := users_file.why_not_groups(arguments.group):
+    if reason := why_not_groups(arguments.group):
         raise ValueError(reason)
     found = password_file.read(arguments.source)
     present = users_file.read(file).users.keys() if file.exists() else frozenset()

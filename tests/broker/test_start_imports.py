@@ -24,6 +24,8 @@ LATER = {
     "h11": "the same",
     "argon2": "the first password (auth/hashing.py)",
     "tomllib": "a settings file",
+    "jwt": "tokens (setting `token_keys_file`)",
+    "cryptography": "the same",
     "difflib": "advice for a mistyped name",
     "tempfile": "writing a password file",
     "shutil": "the copies and repairs of a store",

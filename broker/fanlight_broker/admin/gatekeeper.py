@@ -2,8 +2,8 @@
 
     /healthz, /readyz   everybody; details for clients that may see the rest
     /metrics            a token of its own (Bearer), or everybody if it is open; otherwise as the rest
-    the rest            clients that the authenticator accepts, by Basic authentication or a certificate, and that have
-                        the permission admin:read; admin:write for what changes something
+    the rest            clients that the authenticator accepts, by Basic authentication, a token (JWT) or a certificate,
+                        and that have the permission admin:read; admin:write for what changes something
 
 Credentials are checked on each request. Without credentials, a listener on a loopback address answers only requests to
 its address: a web page could point a host name of its own to 127.0.0.1, and read the answers (DNS rebinding).
@@ -75,7 +75,7 @@ class Gatekeeper:
         if self.metrics.open:
             return
         given = _bearer(request.headers.get("Authorization", ""))
-        if given is None:
+        if given is None or _is_signed(given):
             await self.check(request, local=local)
         elif self.metrics.token is None or not hmac.compare_digest(given, self.metrics.token.encode()):
             self.tokens_refused += 1
@@ -83,7 +83,7 @@ class Gatekeeper:
 
     async def _identity(self, request: "web.BaseRequest") -> Identity:
         header = request.headers.get("Authorization")
-        user, password = _basic(header) if header is not None else (None, None)
+        user, password = _credentials(header) if header is not None else (None, None)
         return await self._authenticator.authenticate(
             user, password, request.remote or "", certified=self._certified(request), counted=False
         )
@@ -93,6 +93,19 @@ def _bearer(header: str) -> bytes | None:
     """The token of an Authorization header (RFC 6750); None if it is of another kind."""
     scheme, _, token = header.strip().partition(" ")
     return token.strip().encode(errors="surrogateescape") if scheme.lower() == "bearer" else None
+
+
+def _is_signed(token: bytes) -> bool:
+    """Whether it has the form of a JWT, which the authenticator checks."""
+    return token.startswith(b"eyJ") and token.count(b".") == 2
+
+
+def _credentials(header: str) -> tuple[str | None, str]:
+    """User and password of an Authorization header; no user with a token. Raises AuthenticationFailed."""
+    token = _bearer(header)
+    if token is not None and _is_signed(token):
+        return None, token.decode(errors="surrogateescape")
+    return _basic(header)
 
 
 def _basic(header: str) -> tuple[str, str]:

@@ -6,20 +6,25 @@ check them against (the settings then keep listeners on loopback addresses), or 
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # for those who have tokens
+    from fanlight_broker.auth.tokens import TokenRules
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The settings of access: one of the first three, or none of them."""
+    """The settings of access: one of the first three, or none of them; tokens beside them, or alone."""
 
     users_file: Path | None = None
     password_file: Path | None = None
     password: str | None = field(default=None, repr=False)  # one for everybody, under any user name
+    tokens: "TokenRules | None" = None
     allow_anonymous: bool = False
 
     @property
     def configured(self) -> bool:
-        return self.users_file is not None or self.password_file is not None or self.password is not None
+        return any(each is not None for each in (self.users_file, self.password_file, self.password, self.tokens))
 
     @property
     def anonymous_allowed(self) -> bool:

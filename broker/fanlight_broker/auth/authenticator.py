@@ -17,9 +17,10 @@ A label is a user name that was not checked: its client is still anonymous (core
 
 import base64
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from fanlight_broker.auth import password_file, verifier
 from fanlight_broker.auth.access import Credentials
@@ -33,6 +34,9 @@ from fanlight_broker.core.errors import AuthenticationFailed
 from fanlight_broker.core.identity import ANONYMOUS, Identity
 from fanlight_broker.core.ports import LoginExchange
 
+if TYPE_CHECKING:
+    from fanlight_broker.auth.tokens import Tokens
+
 COUNTERS: Final[Mapping[str, str]] = {
     "logins": "Clients that gave the right credentials; HTTP requests are not among them",
     "logins_anonymous": "Clients admitted without credentials, or with credentials that were not checked",
@@ -42,6 +46,7 @@ COUNTERS: Final[Mapping[str, str]] = {
 }
 GAUGES: Final = verifier.GAUGES
 EVERYBODY: Final = "fanlight"  # the user name of a client that gives the password for everybody and no name
+_TOKEN: Final = re.compile(r"eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*", re.ASCII)
 CERTIFICATE: Final = "certificate"  # the credential of a client admitted by its certificate; no hash is equal to it
 
 
@@ -62,6 +67,7 @@ class PasswordAuthenticator:
         self._counts = dict.fromkeys(("logins", "logins_anonymous", "logins_certified", "logins_failed"), 0)
         self._credentials = Credentials()
         self._users: Mapping[str, User] = {}
+        self._tokens: Tokens | None = None
         self._decoy_key = os.urandom(32)
         self._iterations = ITERATIONS
         self._everybody = ""  # the hash of the password for everybody
@@ -69,12 +75,15 @@ class PasswordAuthenticator:
         self.reload(credentials)
 
     def reload(self, credentials: Credentials | None = None) -> None:
-        """Read the password file again, and apply new credentials if they are given."""
+        """Read the files again, and apply new credentials if they are given."""
         self.prepare(credentials or self._credentials)()
 
     def prepare(self, credentials: Credentials) -> Callable[[], None]:
-        """Read what new credentials name, and change nothing. Returns what applies them. Raises PasswordFileError."""
-        found = read_users(credentials)
+        """Read what new credentials name, and change nothing. Returns what applies them.
+
+        Raises PasswordFileError, TokenKeysError.
+        """
+        found, tokens = read_users(credentials), read_tokens(credentials)
         users = found.users
         counts = Counter(user.scram.iterations for user in users.values() if user.scram is not None)
         iterations = counts.most_common(1)[0][0] if counts else ITERATIONS  # unknown users have as many
@@ -86,7 +95,7 @@ class PasswordAuthenticator:
 
         def apply() -> None:
             self._credentials, self._users = credentials, users
-            self._everybody, self._nobody = everybody, nobody
+            self._everybody, self._nobody, self._tokens = everybody, nobody, tokens
             self._decoy_key = found.decoy_key or self._decoy_key
             self._iterations = iterations
             self._verifier.forget(lambda user, hash: self._hash_of(user) != hash)
@@ -151,6 +160,8 @@ class PasswordAuthenticator:
         """Whether the credentials of `identity` would be accepted now. Those of a certificate are: TLS checks it."""
         if identity.anonymous:
             return self._credentials.anonymous_allowed
+        if self._tokens is not None and self._tokens.stands(identity.credential):
+            return True
         return identity.credential in (CERTIFICATE, self._credential_of(identity.user))
 
     def _certified(self, user: str | None, certified: str) -> Identity:
@@ -161,6 +172,8 @@ class PasswordAuthenticator:
     async def _authenticate(self, user: str | None, password: str | None, address: str) -> Identity:
         if self._open_to(user, password):
             return _unchecked(user)
+        if self._tokens is not None and password is not None and is_token(password):
+            return await self._tokens.identify(password, user)
         if user is None and password is None:
             raise AuthenticationFailed("this broker requires a user name and a password")
         name = user or (EVERYBODY if self._everybody else "")
@@ -238,6 +251,20 @@ def read_users(credentials: Credentials) -> Users:
         hashes = password_file.read(credentials.password_file)
         return Users({name: User(hash) for name, hash in hashes.items()}, b"")
     return Users({}, b"")
+
+
+def read_tokens(credentials: Credentials) -> "Tokens | None":
+    """Raises TokenKeysError."""
+    if credentials.tokens is None:
+        return None
+    from fanlight_broker.auth.tokens import Tokens  # here: it brings PyJWT
+
+    return Tokens(credentials.tokens)
+
+
+def is_token(password: str) -> bool:
+    """Whether a password has the form of a token (RFC 7519): its header begins as a JSON object does."""
+    return _TOKEN.fullmatch(password) is not None
 
 
 def _unmatched(hashes: Iterable[str]) -> str:

@@ -1,12 +1,22 @@
-"""Users, as a users file or a password file has them."""
+"""Users, as a users file or a password file has them, and what may be said of one, there or in a token."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from fanlight_broker.auth.password_file import why_not_a_user
 from fanlight_broker.auth.scram_keys import ScramKeys
+from fanlight_broker.core.identity import ANONYMOUS_GROUP
+
+GROUPS_MAX: Final = 64  # of one user
+LIMITS_MAX: Final = 64
+PERMISSIONS_MAX: Final = 64  # in one token
+TOPICS_MAX: Final = 64  # of one of these
+TOPIC_BYTES_MAX: Final = 1024
+_LIMIT: Final = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +39,46 @@ class User:
 class Users(NamedTuple):
     users: Mapping[str, User]  # by name
     decoy_key: bytes  # b"" if the file has none
+
+
+def why_not_groups(groups: object) -> str:
+    """Why a value is no list of groups; "" if it is one."""
+    if not isinstance(groups, list) or not all(isinstance(each, str) for each in groups):
+        return "groups must be a list of texts"
+    if len(groups) > GROUPS_MAX:
+        return f"more than {GROUPS_MAX} groups"
+    for group in groups:
+        if why_not_a_user(group):
+            return f"{group[:60]!r} is no name of a group; the rules are those of user names"
+        if group == ANONYMOUS_GROUP:
+            return f"the group {ANONYMOUS_GROUP!r} is of clients without a user"
+    return ""
+
+
+def why_not_limits(limits: object) -> str:
+    """Why a value is no table of limits; "" if it is one."""
+    if not isinstance(limits, dict) or len(limits) > LIMITS_MAX:
+        return f"limits must be a table of at most {LIMITS_MAX} whole numbers"
+    for name, value in limits.items():
+        if not isinstance(name, str) or _LIMIT.fullmatch(name) is None:
+            return f"{str(name)[:60]!r} is no name of a limit"
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 63:
+            return f"limit {name}: must be a whole number from 0"
+    return ""
+
+
+def why_not_permissions(permissions: object) -> str:
+    """Why a value is no list of rules; "" if it is one."""
+    if not isinstance(permissions, list) or len(permissions) > PERMISSIONS_MAX:
+        return f"permissions must be a list of at most {PERMISSIONS_MAX} rules"
+    for rule in permissions:
+        if not isinstance(rule, dict) or rule.keys() != {"effect", "actions", "topics"}:
+            return "a permission must have effect, actions and topics, and nothing else"
+        if rule["effect"] not in ("allow", "deny"):
+            return "the effect of a permission must be allow or deny"
+        for each in (rule["actions"], rule["topics"]):
+            if not isinstance(each, list) or not 0 < len(each) <= TOPICS_MAX:
+                return f"the actions and the topics of a permission must be lists of 1 to {TOPICS_MAX} texts"
+            if not all(isinstance(text, str) and 0 < len(text) <= TOPIC_BYTES_MAX for text in each):
+                return "an action or a topic of a permission is no text, empty or too long"
+    return ""

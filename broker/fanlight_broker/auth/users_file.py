@@ -26,12 +26,8 @@ from fanlight_broker.auth.files import PasswordFileError, alone_in, read_text, r
 from fanlight_broker.auth.hashing import why_not_a_hash
 from fanlight_broker.auth.password_file import why_not_a_user
 from fanlight_broker.auth.scram_keys import ScramKeys
-from fanlight_broker.auth.users import User, Users
-from fanlight_broker.core.identity import ANONYMOUS_GROUP
+from fanlight_broker.auth.users import User, Users, why_not_groups, why_not_limits
 
-GROUPS_MAX: Final = 64  # of one user
-LIMITS_MAX: Final = 64
-_LIMIT: Final = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _NO_KEY: Final = "no decoy_key of 32 bytes in base64"
 _CREATED: Final = """\
@@ -102,32 +98,6 @@ def _user(user: str, row: object, where: str) -> User:
         raise PasswordFileError(f"{where}: {reason}")
     assert isinstance(password, str)
     return User(password, keys, frozenset(groups), dict(limits))
-
-
-def why_not_groups(groups: object) -> str:
-    """Why a value is no list of groups; "" if it is one."""
-    if not isinstance(groups, list) or not all(isinstance(each, str) for each in groups):
-        return "groups must be a list of texts"
-    if len(groups) > GROUPS_MAX:
-        return f"more than {GROUPS_MAX} groups"
-    for group in groups:
-        if why_not_a_user(group):
-            return f"{group[:60]!r} is no name of a group; the rules are those of user names"
-        if group == ANONYMOUS_GROUP:
-            return f"the group {ANONYMOUS_GROUP!r} is of clients without a user"
-    return ""
-
-
-def why_not_limits(limits: object) -> str:
-    """Why a value is no table of limits; "" if it is one."""
-    if not isinstance(limits, dict) or len(limits) > LIMITS_MAX:
-        return f"limits must be a table of at most {LIMITS_MAX} whole numbers"
-    for name, value in limits.items():
-        if not isinstance(name, str) or _LIMIT.fullmatch(name) is None:
-            return f"{str(name)[:60]!r} is no name of a limit"
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 63:
-            return f"limit {name}: must be a whole number from 0"
-    return ""
 
 
 # -- changing it ------------------------------------------------------------------------------------------------------

@@ -61,7 +61,9 @@ def _users(settings: Settings) -> Iterator[Finding]:
 
 def checks_credentials(settings: Settings) -> bool:
     """Is there anything that credentials are checked against, certificates aside?"""
-    return any(each is not None for each in (settings.users_file, settings.password_file, settings.password))
+    return any(each is not None for each in (
+        settings.users_file, settings.password_file, settings.password, settings.token_keys_file,
+    ))  # fmt: skip
 
 
 def _sizes(settings: Settings) -> Iterator[Finding]:

@@ -90,6 +90,12 @@ line without a colon), as Docker and Kubernetes hand secrets to a container.
 A client with a certificate that `tls_client_ca` has signed needs no password (see TLS). A password that it gives is
 checked all the same. TLS changes nothing else about who is admitted.""",
 )
+TOKENS = SettingGroup(
+    "Tokens",
+    """\
+A client may log in with a token (JWT) in place of a password, signed by an identity provider or by an application of
+your own. The connection ends when the token expires. [authentication.md](authentication.md#tokens-jwt) says more.""",
+)
 ARCHIVE = SettingGroup(
     "Archive",
     """\
@@ -231,6 +237,37 @@ class Settings(
             "checked"
         ),
     ] = False
+    token_keys_file: Annotated[
+        Path | None, TOKENS, Unit("path"),
+        Reason(
+            "what tokens (JWT) are checked with: public keys in PEM, a JWKS, or a secret of 32 bytes or more; with it "
+            "clients may log in with a token as their password. Needs the extra [jwt]"
+        ),
+    ] = None
+    token_issuer: Annotated[
+        str | None, TOKENS, Unit("text"), Reason("the claim iss that a token must have; without it, any")
+    ] = None
+    token_audience: Annotated[
+        str | None, TOKENS, Unit("text"),
+        Reason("what the claim aud of a token must be or contain; without it, only tokens without aud are accepted"),
+    ] = None
+    token_leeway_seconds: Annotated[
+        float, TOKENS, Ge(0), Le(600), Unit("seconds"),
+        Reason("by how much the clock of the issuer may be ahead or behind"),
+    ] = 10.0
+    token_user_claim: Annotated[
+        str, TOKENS, Unit("claim"), Reason("the claim with the user name; a.b is b in the object a")
+    ] = "sub"
+    token_groups_claim: Annotated[
+        str, TOKENS, Unit("claim"),
+        Reason("the claim with the user's groups: a list, or one text with spaces between them"),
+    ] = "groups"
+    token_permissions_claim: Annotated[
+        str, TOKENS, Unit("claim"), Reason("the claim with the user's own rules: a list of effect, actions and topics")
+    ] = "permissions"
+    token_limits_claim: Annotated[
+        str, TOKENS, Unit("claim"), Reason("the claim with the user's limits: an object of whole numbers")
+    ] = "limits"
     metrics_token_file: Annotated[
         Path | None, ACCESS, Unit("path"),
         Reason(

@@ -7,7 +7,6 @@ plain TCP, TLS and WebSocket: `start` opens one, and may be called again.
 """
 
 import asyncio
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
@@ -20,6 +19,7 @@ from fanlight_broker.core.limits import StoreDurability
 from fanlight_broker.core.ports import Authenticator, ProtocolCheck, Transport, WrongProtocol
 from fanlight_broker.net.acceptor import Secure, TcpAcceptor, TlsAcceptor
 from fanlight_broker.net.admission import Admission
+from fanlight_broker.net.clock import wall
 from fanlight_broker.net.connection import Connection
 from fanlight_broker.net.handshake import Handshake, HandshakeTimes, HandshakeTurns
 from fanlight_broker.net.tls import Tls
@@ -76,7 +76,7 @@ class Listener:
         clock: Callable[[], float], shared: ReceiveBuffer, direct: bool = True, admission: Admission | None = None,
         poller: "Poller | None" = None, protocol_check: ProtocolCheck | None = None,
         handshake_turns: HandshakeTurns | None = None, durability: StoreDurability | None = None,
-        wall_clock: Callable[[], float] = time.time,
+        wall_clock: Callable[[], float] = wall,
     ) -> None:
         self.name = name
         self.broker = broker

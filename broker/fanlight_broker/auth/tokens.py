@@ -1,0 +1,141 @@
+"""Tokens (JWT, RFC 7519; best practice RFC 8725): who a client is, signed by somebody whom the broker trusts.
+
+Each key is for one algorithm, which follows from the key and never from the token: a token that names another one is
+refused, `none` with it. What a token says about keys (`jwk`, `jku`, `x5c`) is not looked at. A token needs `exp`, and
+is good for no longer than that: the connection ends then.
+
+A check takes 0.1 to 0.4 ms of the loop, so one is made in each turn of the loop and the others wait for theirs.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+
+from fanlight_broker.auth.password_file import why_not_a_user
+from fanlight_broker.auth.token_keys import TokenKey, read_keys
+from fanlight_broker.auth.users import why_not_groups, why_not_limits, why_not_permissions
+from fanlight_broker.core.errors import AuthenticationFailed
+from fanlight_broker.core.identity import Identity
+
+TOKEN_BYTES_MAX: Final = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRules:
+    """The settings of tokens. A claim may be a path: `realm_access.roles` is `roles` in the object `realm_access`."""
+
+    keys_file: Path
+    issuer: str | None = None
+    audience: str | None = None
+    leeway: float = 10.0  # seconds
+    user_claim: str = "sub"
+    groups_claim: str = "groups"
+    permissions_claim: str = "permissions"
+    limits_claim: str = "limits"
+
+
+class Tokens:
+    """Checks tokens. Raises TokenKeysError from the constructor."""
+
+    def __init__(self, rules: TokenRules, wall_clock: Callable[[], float] = time.time) -> None:
+        self._rules = rules
+        self._keys: Sequence[TokenKey] = read_keys(rules.keys_file)
+        self._credentials = {key: _fingerprint(key, rules) for key in self._keys}
+        self._clock = wall_clock
+        self._turn = asyncio.Lock()
+
+    def stands(self, credential: str) -> bool:
+        """Whether a token that was accepted with this credential would be now, its time aside."""
+        return credential in self._credentials.values()
+
+    async def identify(self, token: str, user: str | None) -> Identity:
+        """Who a token is of. Raises AuthenticationFailed.
+
+        user: the name that the client gives beside it; if there is one, it must be the token's.
+        """
+        async with self._turn:
+            identity = self.check(token)
+            await asyncio.sleep(0)
+        if user and user != identity.user:
+            raise AuthenticationFailed("the user name is not the one in the token")
+        return identity
+
+    def check(self, token: str) -> Identity:
+        """Who a token is of. Raises AuthenticationFailed."""
+        import jwt
+
+        if len(token) > TOKEN_BYTES_MAX:
+            raise AuthenticationFailed(f"a token of more than {TOKEN_BYTES_MAX} bytes")
+        rules = self._rules
+        try:
+            key = self._key_for(jwt.get_unverified_header(token))
+            claims = jwt.decode(
+                token, key.key, algorithms=[key.algorithm], audience=rules.audience, issuer=rules.issuer,
+                leeway=rules.leeway,
+                options={"require": ["exp"], "verify_exp": False},  # below: it may be a fraction, or no number at all
+            )
+        except jwt.ImmatureSignatureError:
+            raise AuthenticationFailed("the token is not valid yet (nbf, iat)") from None
+        except jwt.InvalidAudienceError:
+            raise AuthenticationFailed("the token is for another audience (aud)") from None
+        except jwt.InvalidIssuerError:
+            raise AuthenticationFailed("the token has another issuer (iss)") from None
+        except jwt.MissingRequiredClaimError as error:
+            raise AuthenticationFailed(f"the token has no {error.claim}") from None
+        except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError):
+            raise AuthenticationFailed("the token is not valid") from None
+        return self._identity(claims, self._credentials[key])
+
+    def _key_for(self, header: Mapping[str, Any]) -> TokenKey:
+        """The key that a token was signed with, if it may have been. Raises AuthenticationFailed."""
+        algorithm, kid = header.get("alg"), header.get("kid")
+        if "crit" in header:  # RFC 7515, 4.1.11: it has something that we do not know
+            raise AuthenticationFailed("the token has critical extensions (crit)")
+        fitting = [key for key in self._keys if key.algorithm == algorithm]
+        named = [key for key in fitting if kid is not None and key.kid == kid]
+        unnamed = [key for key in fitting if kid is None or key.kid is None]
+        if len(found := named or unnamed) != 1:
+            raise AuthenticationFailed("the token was not signed with a key of this broker (alg, kid)")
+        return found[0]
+
+    def _identity(self, claims: Mapping[str, Any], credential: str) -> Identity:
+        rules, exp = self._rules, claims["exp"]
+        if not isinstance(exp, (int, float)) or isinstance(exp, bool) or not 0 < exp < 1e12:
+            raise AuthenticationFailed("the token is not valid: exp")
+        expires = exp + rules.leeway
+        if expires <= self._clock():
+            raise AuthenticationFailed("the token has expired")
+        user = claim_of(claims, rules.user_claim)
+        if not isinstance(user, str) or why_not_a_user(user):
+            raise AuthenticationFailed(f"the token has no user name that is allowed ({rules.user_claim})")
+        groups = claim_of(claims, rules.groups_claim)
+        groups = groups.split(" ") if isinstance(groups, str) else [] if groups is None else groups
+        limits = claim_of(claims, rules.limits_claim) or {}
+        permissions = claim_of(claims, rules.permissions_claim) or []
+        if reason := why_not_groups(groups) or why_not_limits(limits) or why_not_permissions(permissions):
+            raise AuthenticationFailed(f"the token is not valid: {reason}")
+        return Identity(
+            user, verified=True, credential=credential, groups=frozenset(groups), expires=expires, limits=limits,
+            permissions=tuple(permissions),
+        )
+
+
+def claim_of(claims: Mapping[str, Any], name: str) -> Any:
+    """A claim by its name, or by a path with dots; None if there is none."""
+    if name in claims:
+        return claims[name]
+    found: Any = claims
+    for part in name.split("."):
+        if not isinstance(found, dict):
+            return None
+        found = found.get(part)
+    return found
+
+
+def _fingerprint(key: TokenKey, rules: TokenRules) -> str:
+    parts = [key.fingerprint, *(f"{len(text)}:{text}" for text in (rules.issuer or "", rules.audience or ""))]
+    return "token " + blake2b(" ".join(parts).encode(), digest_size=16).hexdigest()

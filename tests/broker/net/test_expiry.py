@@ -1,0 +1,92 @@
+"""Credentials that expire end their connection, by the wall clock and with the protocol's own code."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from time import time
+
+import jwt
+
+from fanlight_broker.auth import Credentials, PasswordAuthenticator
+from fanlight_broker.auth.tokens import TokenRules
+from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.net.clock import monotonic
+from fanlight_broker.net.flush import Flusher
+from fanlight_broker.net.listener import Listener, ProtocolFactory
+from fanlight_broker.protocols.mqtt.codec import encode
+from fanlight_broker.protocols.mqtt.connection import MqttConnection
+from fanlight_broker.protocols.mqtt.options import Counts, MqttOptions
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.protocols.native.connection import NativeConnection
+from fanlight_broker.wire.inbox import ReceiveBuffer
+from tests.broker.protocols.mqtt.world import connect
+from tests.system.test_transports import give_up
+from tests.system.wire import WAIT_SECONDS, Peer, Type, hello
+
+SECRET = b"0123456789abcdef0123456789abcdef"
+MQTT: ProtocolFactory = partial(MqttConnection, MqttOptions(), Counts())
+
+
+class Wall:
+    def __init__(self) -> None:
+        self.now = time()
+
+    def __call__(self) -> float:
+        return self.now
+
+    def token(self, seconds: float) -> str:
+        return jwt.encode({"sub": "alice", "exp": self.now + seconds}, SECRET, "HS256")
+
+
+@asynccontextmanager
+async def listening(folder: Path, protocol: ProtocolFactory) -> AsyncIterator[tuple[Listener, Wall, int]]:
+    (folder / "secret").write_bytes(SECRET)
+    loop, wall = asyncio.get_running_loop(), Wall()
+    broker = Broker(Limits(), lambda: loop.call_soon(flusher.flush), loop.call_soon, clock=monotonic)
+    flusher = Flusher(broker.ledger, give_up)
+    authenticator = PasswordAuthenticator(Credentials(tokens=TokenRules(folder / "secret")))
+    listener = Listener(
+        "any", broker, protocol, authenticator, clock=monotonic, shared=ReceiveBuffer(), wall_clock=wall
+    )
+    try:
+        yield listener, wall, (await listener.start("127.0.0.1", 0))[1]
+    finally:
+        await listener.stop()
+        await authenticator.close()
+
+
+async def test_a_native_connection_ends_when_its_token_does_and_no_other_does(tmp_path: Path) -> None:
+    async with listening(tmp_path, NativeConnection) as (listener, wall, port):
+        async with await Peer.open(port) as one, await Peer.open(port) as other:
+            for peer, seconds in ((one, 1000), (other, 5000)):
+                await peer.send(hello(password=wall.token(seconds)))
+                assert (await peer.frame())[0] == Type.WELCOME
+            wall.now += 1009
+            await other.settle()
+            assert listener.expired == 0
+            wall.now += 2  # the leeway is over
+            assert (await one.frame())[:2] == [Type.GOODBYE, "credentials_expired"]
+            await other.settle()
+        assert listener.counters()["connections_expired"] == 1
+
+
+async def mqtt_ends(tmp_path: Path, version: Version) -> bytes:
+    async with listening(tmp_path, MQTT) as (_, wall, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        packet = connect("c", version, user_name="alice", password=wall.token(1000).encode())
+        writer.write(encode(packet, version))
+        head = await asyncio.wait_for(reader.readexactly(2), WAIT_SECONDS)
+        assert (await reader.readexactly(head[1]))[1] == 0
+        wall.now += 2000
+        rest = await asyncio.wait_for(reader.read(), WAIT_SECONDS)
+        writer.close()
+        return rest
+
+
+async def test_an_mqtt_connection_ends_with_the_code_for_it(tmp_path: Path) -> None:
+    assert (await mqtt_ends(tmp_path, V5))[:3:2] == bytes((0xE0, ReasonCode.MAXIMUM_CONNECT_TIME))
+    assert await mqtt_ends(tmp_path, V3) == b""  # 3.1.1 has no packet for it
