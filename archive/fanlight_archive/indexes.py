@@ -38,8 +38,8 @@ class Indexer(Protocol):
 class Indexes:
     """The indexes of one folder, for its writer.
 
-    written  how many were written, `octets` in them; `failed`: how many could not be made or written, the last one
-             because of `error`
+    size     bytes of all that are there, in files
+    written  how many were written; `failed`: how many could not be made or written, the last one because of `error`
     """
 
     def __init__(self, folder: Path, files: Files, make: Callable[[], Indexer] | None) -> None:
@@ -47,20 +47,29 @@ class Indexes:
         self._present: Indexer | None = None  # of the open segment
         self._without: deque[Span] = deque()  # closed segments that have no index
         self._making: Iterator[None] | None = None  # of one of these
-        self.written = self.octets = self.failed = 0
+        self._sizes: dict[str, int] = {}  # of the segments that have one, by their names
+        self.size = self.written = self.failed = 0
         self.error: Exception | None = None
 
     def opened(self, manifest: Manifest) -> None:
         """After recovery: remove what belongs to no segment, and note which segments have no index."""
         self._present = self._making = None
         named = {span.name: span for span in manifest.spans.values()}
-        there = [name for name in os.listdir(self._folder) if name.endswith((SUFFIX, ASIDE))]
-        for name in there:
-            if name.removesuffix(SUFFIX) not in named:  # that of an index that is not whole does not end so
+        self._sizes.clear()
+        for name in [name for name in os.listdir(self._folder) if name.endswith((SUFFIX, ASIDE))]:
+            segment = name.removesuffix(SUFFIX)  # that of an index that is not whole does not end so
+            if segment in named:
+                self._sizes[segment] = os.stat(self._folder / name).st_size
+            else:
                 self._files.remove(name)
+        self.size = sum(self._sizes.values())
         self._without.clear()
         if self._make is not None:
-            self._without += [span for name, span in sorted(named.items()) if name + SUFFIX not in there]
+            self._without += [span for name, span in sorted(named.items()) if name not in self._sizes]
+
+    def size_of(self, span: Span) -> int:
+        """Bytes of the index of a segment; 0 if it has none."""
+        return self._sizes.get(span.name, 0)
 
     def begin(self) -> None:
         """A segment was begun."""
@@ -85,6 +94,7 @@ class Indexes:
             self._count_failure(error)
 
     def remove(self, span: Span) -> None:
+        self.size -= self._sizes.pop(span.name, 0)
         with suppress(FileNotFoundError):
             self._files.remove(span.name + SUFFIX)
 
@@ -121,7 +131,8 @@ class Indexes:
         if data is not None:
             write_whole(self._files, span.name + SUFFIX, data, span.name + ASIDE)
             self.written += 1
-            self.octets += len(data)
+            self.size += len(data) - self._sizes.get(span.name, 0)
+            self._sizes[span.name] = len(data)
 
     def _count_failure(self, error: Exception) -> None:
         self.failed += 1

@@ -99,8 +99,8 @@ class Writer:
 
     @property
     def size(self) -> int:
-        """Bytes of all segments."""
-        return self._closed_size + self._size
+        """Bytes of all segments and their indexes."""
+        return self._closed_size + self._size + self.indexes.size
 
     @property
     def segments(self) -> int:
@@ -232,8 +232,8 @@ class Writer:
         return True
 
     def remove_old(self, *, size: int | None = None, since: int | None = None) -> list[Span]:
-        """Remove the oldest closed segments: while all take more than `size` bytes, and those without a message as
-        late as `since` (microseconds UTC). Returns them."""
+        """Remove the oldest closed segments: while all, with their indexes, take more than `size` bytes, and those
+        without a message as late as `since` (microseconds UTC). Returns them."""
         self._must_be_sound()
         gone: list[Span] = []
         left = self.size
@@ -241,7 +241,7 @@ class Writer:
             if not ((size is not None and left > size) or (since is not None and span.latest < since)):
                 break
             gone.append(span)
-            left -= span.size
+            left -= span.size + self.indexes.size_of(span)
         if gone:
             # First the line, then the files: a crash between the two is finished when the archive is opened again.
             line = {"start": gone[-1].end}

@@ -429,8 +429,8 @@ class Limits:
     archive_bytes_max: Annotated[
         int, Ge(0), Le(1024 * 1024 * 1024 * MIB), Unit("bytes"),
         Reason(
-            "disk space of all segments; past it the oldest are removed. 0 keeps all of them until the disk is "
-            "full"
+            "disk space of all segments and their indexes; past it the oldest are removed. 0 keeps all of them until "
+            "the disk is full"
         ),
     ] = 10 * 1024 * MIB
     archive_replays_max: Annotated[

@@ -58,7 +58,7 @@ GAUGES: Final[Mapping[str, str]] = {
     "archive_start": "The oldest offset in the archive",
     "archive_end": "The next offset",
     "archive_epoch": "The epoch of offsets",
-    "archive_bytes": "Bytes of all segments",
+    "archive_bytes": "Bytes of all segments and their indexes",
     "archive_segments": "Segments, the open one included",
 }
 

@@ -239,6 +239,34 @@ def test_an_index_goes_with_its_segment_and_what_is_left_over_goes_when_the_arch
     assert len(same(folder, "rare", "amqp", None)) == 1
 
 
+def test_indexes_count_as_part_of_the_archive_s_size(tmp_path: Path) -> None:
+    folder = rare(tmp_path)
+
+    def on_disk() -> int:
+        return sum((folder / name).stat().st_size for name in os.listdir(folder) if ".arrows" in name)
+
+    writer = Writer(folder, indexer=indexer)
+    assert writer.indexes.size > 0
+    assert writer.size == on_disk()
+    while writer.catch_up():  # that of the segment that recovery has closed
+        pass
+    before = on_disk()
+    assert writer.size == before
+    first = spans_of(folder)[0]
+    # Without the index of the first segment, what is left is a byte too much: so it has to count.
+    assert writer.remove_old(size=before) == []
+    assert [span.first for span in writer.remove_old(size=before - first.size - 1)] == [first.first]
+    after = on_disk()
+    assert writer.size == after < before - first.size
+    writer.append(batch(1_000_000, 3))
+    writer.roll()
+    assert writer.size == on_disk() > after
+    writer.remove_old(size=0)
+    assert (writer.size, writer.indexes.size) == (0, 0)
+    writer.close()
+    assert on_disk() == 0
+
+
 def test_segments_without_an_index_get_one_step_by_step(tmp_path: Path) -> None:
     folder = rare(tmp_path)
     spans = spans_of(folder)
