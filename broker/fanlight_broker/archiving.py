@@ -18,8 +18,9 @@ from fanlight_broker.net.clock import monotonic
 from fanlight_broker.parts import Part, PartError
 
 if TYPE_CHECKING:
-    from fanlight_broker.core.condition import Condition, StoredSelector
+    from fanlight_broker.core.condition import Condition
     from fanlight_broker.storage.archive import Archive, EventLoop
+    from matchcore.row_screener import RowScreener
     from matchcore.selector import Attribute
 
 
@@ -40,7 +41,7 @@ class Archiving(Part):
         broker = self._broker
         self.archive = archive = open_archive(
             self._settings, asyncio.get_running_loop(), monotonic, broker.acknowledgements, lambda: broker.limits,
-            broker.router.screens.new_stored,
+            broker.router.screens.new_rows,
         )
         if archive is not None:
             broker.router.archive_selection = archive.selection
@@ -92,7 +93,7 @@ def _index_fields(text: str) -> "tuple[Attribute, ...]":
 
 def open_archive(
     settings: Settings, loop: "EventLoop", clock: Callable[[], float], acknowledgements: Acknowledgements,
-    limits: Callable[[], Limits], selector_of: "Callable[[Condition], StoredSelector] | None" = None,
+    limits: Callable[[], Limits], selector_of: "Callable[[Condition], RowScreener] | None" = None,
 ) -> "Archive | None":
     """The archive; None if there is to be none. Reads and writes the disk. Raises PartError."""
     if settings.archive is None:

@@ -51,7 +51,7 @@ LATER = {
     **dict.fromkeys(
         (
             "fanlight_broker.core.condition", "fanlight_broker.core.screener", "fanlight_broker.core.field_reader",
-            "fanlight_broker.core.json_body", "fanlight_broker.core.msgpack_body",
+            "matchcore.json_body", "matchcore.msgpack_body", "matchcore.body_reader",
             "fanlight_broker.core.stored_screener",
             "matchcore.where", "matchcore.patterns", "matchcore.selector", "matchcore.kleene", "matchcore.fields",
             "matchcore.normal_form", "matchcore.screen", "matchcore.program", "matchcore.access", "matchcore.cover",

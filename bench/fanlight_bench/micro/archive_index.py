@@ -32,11 +32,10 @@ from fanlight_archive import MESSAGE, Writer
 from fanlight_bench.demo import quotes
 from fanlight_bench.micro.case import Case, Effort, Group
 from fanlight_broker.core.condition import condition_of
-from fanlight_broker.core.field_reader import BodyCounts
 from fanlight_broker.core.replay import ReplayPart, ReplayRequest
-from fanlight_broker.core.stored_screener import StoredScreener
 from fanlight_broker.storage.archive_index import SegmentIndexer, fields_named
 from fanlight_broker.storage.replays import ArchiveReplays
+from matchcore.row_screener import RowScreener
 
 ROUNDS, QUICK_ROUNDS = 30, 1  # through the sample of 13,130 quotes
 BATCH = 4_096
@@ -153,7 +152,7 @@ class Parts:
 def replayed(folder: Path, filter: str, where: str | None, *, indexed: bool) -> int:
     start = process_time_ns()
     loop = Parts()
-    replays = ArchiveReplays(folder, loop, lambda asked: StoredScreener(asked.selector, BodyCounts()), indexed=indexed)
+    replays = ArchiveReplays(folder, loop, lambda asked: RowScreener(asked.selector), indexed=indexed)
     condition = None if where is None else condition_of(where)
     wanted = ReplayRequest(filter.encode(), "amqp", condition=condition)
     reading = replays.read(wanted, lambda offset, time, topic, number, value, content: value)

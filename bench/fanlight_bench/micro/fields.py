@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator
 import msgpack  # type: ignore[import-untyped]
 
 from fanlight_bench.micro.case import Case, Effort, Group, timed
-from fanlight_broker.core.field_reader import BODY_FORMATS, FieldReader
+from fanlight_broker.core.field_reader import FieldReader
 from fanlight_broker.protocols.mqtt.format import MQTT_5_0
 from fanlight_broker.wire.message import Message
+from matchcore.body_reader import BODY_FORMATS
 from matchcore.fields import Attributes
 from matchcore.selector import Attribute, Source
 

@@ -1,26 +1,16 @@
-from collections.abc import Mapping
-from typing import Protocol, final
+from typing import Protocol
 
 from fanlight_broker.wire.message import Message
+from matchcore.body_reader import BodyCounts
 from matchcore.fields import Attributes, Fields
 
-__all__ = ["BODY_FORMATS", "BodyCounts", "FieldReader", "body_format"]
-
-BODY_FORMATS: Mapping[str, int]
+__all__ = ["FieldReader"]
 
 class _Publisher(Protocol):
     @property
     def name(self) -> str | None: ...
     @property
     def user(self) -> str | None: ...
-
-def body_format(content_type: str) -> int: ...
-
-@final
-class BodyCounts:
-    decoded: int
-    malformed: int
-    too_large: int
 
 class FieldReader:
     attributes: Attributes

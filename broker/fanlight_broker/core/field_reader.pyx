@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The fields of a message that selectors ask for. Drawn in field_reader.pxd; bodies.pxd has what holds of all bodies.
+"""The fields of a message that selectors ask for. Drawn in field_reader.pxd; bodies: matchcore.bodies.
 
     price                    a header, a user property: the first of its name; a user property is text without a type
     payload.a.b              of a body that is a map, in the format that its content type names
@@ -11,83 +11,24 @@
 A content type of another format means that the body has no fields, whatever the setting says.
 """
 
-cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
-from libc.string cimport memset
+from libc.stdint cimport uint8_t, uint32_t
 
-from fanlight_broker.core.bodies cimport (
-    BODY_BYTES_MOST, SOUND, TOO_DEEP, BodyFault, Guesses, is_text, is_wanted,
-)
-from fanlight_broker.core.json_body cimport read_json
-from fanlight_broker.core.msgpack_body cimport read_msgpack, take_value
 from fanlight_broker.wire.message cimport HeaderWalk, Message
+from matchcore.bodies cimport BodyFault, is_text, is_wanted
+from matchcore.body_reader cimport BODY_UNKNOWN, BodyCounts, BodyReader, format_of
 from matchcore.fields cimport (
-    FIELD_ABSENT, FIELD_BOOLEAN, FIELD_FLOAT, FIELD_INTEGER, FIELD_OTHER, FIELD_TEXT, FIELD_UNTYPED, HEADERS_ROOT,
-    MESSAGE_BYTES, MESSAGE_CLIENT, MESSAGE_CONTENT_TYPE, MESSAGE_QOS, MESSAGE_RETAIN, MESSAGE_ROOT, MESSAGE_TIME,
-    MESSAGE_USER, MESSAGE_WORDS, PAYLOAD_ROOT, Attributes, Field, Fields, field_boolean, field_float, field_integer,
-    field_text,
+    FIELD_ABSENT, FIELD_OTHER, FIELD_TEXT, FIELD_UNTYPED, HEADERS_ROOT, MESSAGE_BYTES, MESSAGE_CLIENT,
+    MESSAGE_CONTENT_TYPE, MESSAGE_QOS, MESSAGE_RETAIN, MESSAGE_ROOT, MESSAGE_TIME, MESSAGE_USER, MESSAGE_WORDS,
+    PAYLOAD_ROOT, Attributes, Field, Fields, field_boolean, field_float, field_integer, field_text,
 )
+from matchcore.msgpack_body cimport take_value
 
 from fanlight_broker.core.topics import SEPARATORS, SYNTAXES
-from matchcore.kleene import Untyped
+from matchcore.field_values import values_of
 
-__all__ = ["BODY_FORMATS", "BodyCounts", "FieldReader", "body_format"]
-
-BODY_FORMATS = {"msgpack": BODY_MSGPACK, "json": BODY_JSON}
-
-
-cdef inline uint8_t lower(uint8_t character) noexcept nogil:
-    return character | 0x20 if 0x41 <= character <= 0x5A else character
-
-
-cdef bint is_same(const char* text, const char* name, Py_ssize_t size) noexcept nogil:
-    """Whether a text is this name, which is in small letters, in whatever case."""
-    cdef Py_ssize_t i
-    for i in range(size):
-        if lower(<uint8_t> text[i]) != <uint8_t> name[i]:
-            return False
-    return True
-
-
-cdef int format_of(const char* content_type, Py_ssize_t size) noexcept nogil:
-    """The format that a media type names: application/json and all with +json, application/msgpack and the names that
-    it had before it was registered. Parameters do not matter (RFC 9110, section 8.3.1; RFC 6839, section 3.1).
-    """
-    cdef Py_ssize_t i
-    for i in range(size):
-        if content_type[i] == c";":
-            size = i
-            break
-    while size and (content_type[size - 1] == c" " or content_type[size - 1] == c"\t"):
-        size -= 1
-    if size < 16 or not is_same(content_type, b"application/", 12):
-        return BODY_UNKNOWN
-    content_type += 12
-    size -= 12
-    if size == 4:
-        return BODY_JSON if is_same(content_type, b"json", 4) else BODY_UNKNOWN
-    if size == 7 and is_same(content_type, b"msgpack", 7):
-        return BODY_MSGPACK
-    if size == 9 and is_same(content_type, b"x-msgpack", 9):
-        return BODY_MSGPACK
-    if size == 11 and is_same(content_type, b"vnd.msgpack", 11):
-        return BODY_MSGPACK
-    return BODY_JSON if size > 5 and is_same(content_type + size - 5, b"+json", 5) else BODY_UNKNOWN
-
-
-def body_format(str content_type not None):
-    """The number of the format that a content type names, 0: none that can be read."""
-    cdef Py_ssize_t size = 0
-    cdef const char* text = PyUnicode_AsUTF8AndSize(content_type, &size)
-    return format_of(text, size)
-
-
-@cython.final
-cdef class BodyCounts:
-    """How many bodies were read, and were not."""
+__all__ = ["FieldReader"]
 
 
 cdef class FieldReader:
@@ -100,12 +41,7 @@ cdef class FieldReader:
         self.bodies = BodyCounts() if bodies is None else bodies
         self.fields = Fields(attributes)
         self.separators = b"".join([SEPARATORS[syntax] for syntax in SYNTAXES])
-        self.scratch.data = <char*> malloc(BODY_BYTES_MOST)
-        if self.scratch.data is NULL:
-            raise MemoryError()
-
-    def __dealloc__(self):
-        free(self.scratch.data)
+        self.body = BodyReader(attributes, self.bodies)
 
     def read_fields(self, Message message not None, int format=BODY_UNKNOWN, publisher=None, double time=0):
         """`read` for Python. What it returns is the reader's own: the next message overwrites it."""
@@ -132,7 +68,7 @@ cdef class FieldReader:
                         fields.set(content_type), FIELD_TEXT, walk.content_type, <uint32_t> walk.content_type_size
                     )
         if body and format != BODY_UNKNOWN:
-            self.read_body(fields, <const uint8_t*> message.payload_at, message.payload_size, format)
+            self.body.read(fields, <const uint8_t*> message.payload_at, message.payload_size, format)
         return fields
 
     cdef int read_known(self, Message message, object publisher, double time) except -1:
@@ -194,55 +130,9 @@ cdef class FieldReader:
         if take_value(value, value + walk.value_size, 1, &found, &fault) is not NULL and found.kind != FIELD_ABSENT:
             self.fields.set(number)[0] = found
 
-    cdef void read_body(self, Fields fields, const uint8_t* body, Py_ssize_t size, int format) noexcept nogil:
-        """Its fields, all that are asked for, or none."""
-        cdef uint32_t before = fields.count, missing = self.attributes.asked[PAYLOAD_ROOT], number
-        cdef BodyFault fault
-        if size > BODY_BYTES_MOST:
-            self.bodies.too_large += 1
-            return
-        self.scratch.used = self.guesses.at = 0
-        if self.guesses.changes != self.attributes.changes:
-            memset(&self.guesses, 0, sizeof(Guesses))
-            self.guesses.changes = self.attributes.changes
-        if format == BODY_MSGPACK:
-            fault = read_msgpack(body, size, self.attributes, fields, missing, &self.guesses)
-        else:
-            fault = read_json(body, size, self.attributes, fields, missing, &self.guesses, &self.scratch)
-        if fault == SOUND:
-            self.bodies.decoded += 1
-            return
-        if fault == TOO_DEEP:
-            self.bodies.too_large += 1
-        else:
-            self.bodies.malformed += 1
-        while fields.count > before:
-            fields.count -= 1
-            number = fields.numbers[fields.count]
-            fields.at[number].kind = FIELD_ABSENT
-            fields.present[number >> 6] &= ~(<uint64_t> 1 << (number & 63))
-
     def values(self):
-        """Number -> value, of what the message that was read last has; b"" for what has no value that is compared."""
-        cdef Fields fields = self.fields
-        cdef Field* field
-        cdef uint32_t i
-        found = {}
-        for i in range(fields.count):
-            field = &fields.at[fields.numbers[i]]
-            if field.kind == FIELD_BOOLEAN:
-                found[fields.numbers[i]] = field.integer != 0
-            elif field.kind == FIELD_INTEGER:
-                found[fields.numbers[i]] = field.integer
-            elif field.kind == FIELD_FLOAT:
-                found[fields.numbers[i]] = field.real
-            elif field.kind == FIELD_TEXT:
-                found[fields.numbers[i]] = field.text[:field.size].decode()
-            elif field.kind == FIELD_UNTYPED:
-                found[fields.numbers[i]] = Untyped(field.text[:field.size].decode())
-            elif field.kind == FIELD_OTHER:
-                found[fields.numbers[i]] = b""
-        return found
+        """Number -> value, of what the message that was read last has (matchcore.field_values)."""
+        return values_of(self.fields)
 
 
 cdef void keep_word(Field* field, const char* word, Py_ssize_t size) noexcept nogil:

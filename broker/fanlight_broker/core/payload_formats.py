@@ -11,8 +11,8 @@ from typing import Final
 
 from fanlight_broker.core.archive_selection import TopicSelection
 from fanlight_broker.core.errors import InvalidFilter
-from fanlight_broker.core.field_reader import BODY_FORMATS
 from fanlight_broker.core.topics import named_filter
+from matchcore.body_reader import BODY_FORMATS
 
 UNKNOWN: Final = 0
 

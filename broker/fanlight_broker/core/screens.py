@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import matchcore
 from fanlight_broker.core.errors import LimitExceeded
-from fanlight_broker.core.selectors import found_by, new_screen, new_screener, new_stored
+from fanlight_broker.core.selectors import found_by, new_rows, new_screen, new_screener, new_stored
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.topics import SYNTAXES, invalid_filter
 from fanlight_broker.wire.finder import Finder
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fanlight_broker.core.condition import Condition
     from fanlight_broker.core.screener import MessageScreener
     from fanlight_broker.core.stored_screener import StoredScreener
+    from matchcore.row_screener import RowScreener
 
 ById = list[Subscription | FilterScreen | None]
 ATTRIBUTES_MAX = 65_535  # different ones, of all selectors: matchcore's numbers
@@ -65,11 +66,15 @@ class Screens:
         return UnreadBodies(self._screener.reader.bodies.malformed, self._screener.reader.bodies.too_large)
 
     def new_stored(self, condition: "Condition") -> "StoredScreener":
-        """Asks a selector about stored messages; for a thread of its own."""
+        """Asks a selector about stored messages, one by one."""
         return new_stored(condition, self._asking().reader.bodies, self._finder.body_formats)
 
+    def new_rows(self, condition: "Condition") -> "RowScreener":
+        """Asks a selector about rows of the archive; for a thread of its own."""
+        return new_rows(condition, self._asking().reader.bodies)
+
     def of_stored(self, condition: "Condition") -> "StoredScreener":
-        """The same, for the loop."""
+        """The one of a selector, for the loop."""
         found = self._stored.pop(condition, None)
         if found is None:
             found = self.new_stored(condition)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fanlight_broker.core.condition import Condition
-    from fanlight_broker.core.field_reader import BodyCounts
     from fanlight_broker.core.screener import MessageScreener
     from fanlight_broker.core.stored_screener import StoredScreener
+    from matchcore.body_reader import BodyCounts
+    from matchcore.row_screener import RowScreener
     from matchcore.screen import Screen
 
 
@@ -49,6 +50,13 @@ def new_stored(
     from fanlight_broker.core.stored_screener import StoredScreener
 
     return StoredScreener(condition.selector, bodies, body_formats)
+
+
+def new_rows(condition: "Condition", bodies: "BodyCounts") -> "RowScreener":
+    """What asks a selector about rows of the archive."""
+    from matchcore.row_screener import RowScreener
+
+    return RowScreener(condition.selector, bodies)
 
 
 def new_screen(screener: "MessageScreener") -> "Screen":

@@ -1,8 +1,8 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from fanlight_broker.core.field_reader import BodyCounts
 from fanlight_broker.wire.message import Message
+from matchcore.body_reader import BodyCounts
 from matchcore.selector import Selector
 
 __all__ = ["StoredScreener"]

@@ -3,8 +3,9 @@
 
 from libc.math cimport NAN
 
-from fanlight_broker.core.field_reader cimport BODY_UNKNOWN, BodyCounts, FieldReader
+from fanlight_broker.core.field_reader cimport FieldReader
 from fanlight_broker.wire.message cimport Message
+from matchcore.body_reader cimport BODY_UNKNOWN, BodyCounts
 from matchcore.fields cimport PAYLOAD_ROOT, Attributes, Fields
 from matchcore.screen cimport IdList, Screen
 

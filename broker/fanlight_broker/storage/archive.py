@@ -21,7 +21,7 @@ from fanlight_archive import Writer
 from fanlight_broker import event_log
 from fanlight_broker.core.acknowledgements import Acknowledgements
 from fanlight_broker.core.archive_selection import ArchiveSelection
-from fanlight_broker.core.condition import Condition, StoredSelector
+from fanlight_broker.core.condition import Condition
 from fanlight_broker.core.errors import LimitExceeded
 from fanlight_broker.core.limits import Durability, Limits
 from fanlight_broker.core.marks import Mark
@@ -33,6 +33,7 @@ from fanlight_broker.storage.replays import ArchiveReplays
 from fanlight_broker.storage.writer_thread import ArchiveWriterThread, WriteJob, WriteProgress
 from fanlight_broker.wire.archive_tap import ArchiveTap, Columns
 from fanlight_broker.wire.route import Route
+from matchcore.row_screener import RowScreener
 
 log: Final = event_log.get("archive")
 
@@ -96,7 +97,7 @@ class Archive:
     def __init__(
         self, options: ArchiveOptions, writer: Writer, loop: EventLoop, clock: Callable[[], float],
         acknowledgements: Acknowledgements, limits: Callable[[], Limits],
-        selector_of: Callable[[Condition], StoredSelector] | None = None,
+        selector_of: Callable[[Condition], RowScreener] | None = None,
     ) -> None:
         self.options = options
         self.awaited = options.receipts

@@ -11,7 +11,7 @@ segment is read as a whole. What an index says is never less than what matches.
 """
 
 import secrets
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -19,21 +19,20 @@ from typing import Any, Final
 
 import numpy
 
-from fanlight_archive.arrow import pa, pc
+from fanlight_archive.arrow import pc
 from fanlight_archive.indexes import SUFFIX
 from fanlight_archive.manifest import Span
 from fanlight_broker import event_log
 from fanlight_broker.core.condition import Condition
-from fanlight_broker.core.payload_formats import PayloadFormats
-from fanlight_broker.core.stored_numbers import StoredNumbers
 from fanlight_broker.core.topics import SEPARATORS, SYNTAXES
-from fanlight_broker.storage.archived_rows import messages_of, shown_value
+from fanlight_broker.storage.archived_rows import RowFormats
 from matchcore import parse_filter
 from matchcore.errors import InvalidFrozenIndex
-from matchcore.kleene import Untyped, typed
+from matchcore.field_numbers import FieldNumbers
+from matchcore.message_rows import MessageRows
 from matchcore.record_columns import Interval
 from matchcore.record_texts import TextCodes
-from matchcore.records import ColumnOf, FrozenRecordIndex, TextColumn, freeze_columns, numbers_of
+from matchcore.records import ColumnOf, FrozenRecordIndex, TextColumn, freeze_columns
 from matchcore.selector import Attribute, Present, Source
 from matchcore.where import parse_where
 
@@ -59,17 +58,11 @@ class SegmentIndexer:
         self, fields: Sequence[Attribute] = (), *, topics_share: int = TOPICS_SHARE, body_formats: str = ""
     ) -> None:
         self._topics_share, self._body_formats = topics_share, body_formats
-        self._headers = {field.path[0].encode(): field for field in fields if field.source is Source.HEADER}
-        self._others = [field for field in fields if field.source is not Source.HEADER]
-        # Without the setting only a body with a content type has fields.
-        self._in_bodies = not body_formats and all(field.source is Source.PAYLOAD for field in self._others)
-        formats = PayloadFormats(body_formats)
-        format_of = (lambda topic, number: formats.of(topic, SYNTAXES[number])) if body_formats else None
-        self._reader = StoredNumbers(self._others, format_of)
+        self._numbers = FieldNumbers(fields)
+        self._formats = RowFormats(body_formats if self._numbers.asks_bodies else "")
         self._rows = 0
         self._topics = {syntax: TextCodes(secrets.randbits(64)) for syntax in SYNTAXES}
         self._syntaxes: list[Any] = []  # the syntax of each row, by its number, a batch each
-        self._numbers: dict[Attribute, dict[int, int | float]] = {field: {} for field in fields}
         self._times: list[tuple[int, int]] = []  # (end of the rows, latest time in them)
 
     def add(self, batch: Any) -> None:
@@ -77,15 +70,16 @@ class SegmentIndexer:
         if end <= ROWS_MAX:
             self._add_topics(batch)
             self._add_times(batch, end)
-            self._add_fields(batch)
+            if self._numbers.fields:
+                self._numbers.add(MessageRows(batch, self._formats.of(batch)), self._rows)
         self._rows = end
 
     def finish(self, span: Span, archive: str) -> bytes | None:
         if not 0 < self._rows <= ROWS_MAX or self._rows != span.end - span.first:
             return None
         columns = {
-            field: ColumnOf(numbers=numbers_of(self._rows, numbers) if numbers else None, lacks=OTHERS)
-            for field, numbers in self._numbers.items()
+            field: ColumnOf(numbers=numbers, lacks=OTHERS)
+            for field, numbers in zip(self._numbers.fields, self._numbers.columns(self._rows), strict=True)
         }
         notes = {**_identity(span, archive), "times": self._times, "body_formats": self._body_formats}
         without = freeze_columns(self._rows, columns, notes=notes)
@@ -130,25 +124,6 @@ class SegmentIndexer:
             times[-1] = (end, max(times[-1][1], latest))
         else:
             times.append((end, latest))
-
-    def _add_fields(self, batch: Any) -> None:
-        for row, name, value in _header_values(batch, self._headers) if self._headers else ():
-            shown = shown_value(value)
-            number = typed(Untyped(shown), 0) if isinstance(shown, str) else None
-            if isinstance(number, int | float) and number == number:
-                self._numbers[self._headers[name]][self._rows + row] = number
-        if not self._others:
-            return
-        rows: Sequence[int]
-        if self._in_bodies:
-            chosen = pc.indices_nonzero(_column(batch, "content_type").is_valid())
-            batch, rows = batch.take(chosen), chosen.to_pylist()
-        else:
-            rows = range(batch.num_rows)
-        for row, (message, publisher, time) in zip(rows, messages_of(batch, headers=False), strict=True):
-            for field, number in zip(self._others, self._reader.read(message, publisher, time), strict=True):
-                if number is not None:
-                    self._numbers[field][self._rows + row] = number
 
 
 class SegmentRows:
@@ -262,25 +237,6 @@ def _octets_of(column: Any) -> tuple[Any, Any, int, int]:
     """The buffers of a column of text without nulls: ends, octets; its first row and how many."""
     _, ends, octets = column.buffers()
     return memoryview(ends).cast("i"), memoryview(octets or b"").cast("B"), column.offset, len(column)
-
-
-def _header_values(batch: Any, names: Collection[bytes]) -> Iterator[tuple[int, bytes, bytes]]:
-    """(row, name, value) of the headers with these names, of each message the first of a name that has a value."""
-    column = _column(batch, "headers")
-    pairs = column.flatten()  # of this batch, without those of null lists
-    keys, rows = pairs.field("key").cast(pa.binary()), pc.list_parent_indices(column).to_numpy()
-    at = pc.indices_nonzero(pc.is_in(keys, pa.array(list(names), pa.binary())))
-    last = None
-    seen: set[bytes] = set()
-    values = zip(rows[at.to_numpy()].tolist(), keys.take(at).to_pylist(), pairs.field("value").take(at).to_pylist(),
-                 strict=True)  # fmt: skip
-    for row, name, value in values:
-        if row != last:
-            last = row
-            seen.clear()
-        if value is not None and name not in seen:
-            seen.add(name)
-            yield row, name, value
 
 
 def _only_value(column: Any) -> str | None:

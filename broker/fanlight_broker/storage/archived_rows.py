@@ -1,43 +1,41 @@
-"""Rows of the archive's batches: columns as Python objects, and each row as the message that selectors read.
+"""Rows of the archive's batches: columns as Python objects, and the formats of their bodies.
 
 The archive has headers as text without a type, and the broker's own knowledge of a message but for its user.
 """
 
-from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from fanlight_archive.arrow import pa
+import numpy
+
+from fanlight_archive.arrow import pa, pc
 from fanlight_archive.schema import HEADERS
-from fanlight_broker.core.archived_format import archived_message
+from fanlight_broker.core.payload_formats import PayloadFormats
 from fanlight_broker.core.topics import SYNTAXES
-from fanlight_broker.wire.message import Message
 
 NUMBERS: Final = {name.encode(): number for number, name in enumerate(SYNTAXES)}
-ASKED: Final = ("timestamp", "topic", "value", "headers", "syntax", "content_type", "client", "qos", "retain")
 
 
-class ArchivedPublisher(NamedTuple):
-    """Who has published a message, as far as the archive knows."""
+class RowFormats:
+    """The formats of bodies without a content type; `text`: the setting payload_format."""
 
-    name: str | None
-    user: str | None = None
+    def __init__(self, text: str) -> None:
+        self._formats = PayloadFormats(text) if text else None
 
-
-def messages_of(batch: Any, *, headers: bool = True) -> Iterator[tuple[Message, ArchivedPublisher, float]]:
-    """Of each row of a batch: the message, its publisher, and the seconds since 1970 at which it came.
-
-    headers: with its headers, which take longest to convert
-    """
-    columns = [
-        values_of(batch, name) if headers or name != "headers" else [None] * batch.num_rows for name in ASKED
-    ]  # fmt: skip
-    for time, topic, value, pairs, syntax, kind, client, qos, retain in zip(*columns, strict=True):
-        message = archived_message(
-            topic, NUMBERS[syntax], value, [(one["key"], one["value"]) for one in pairs or ()],
-            kind.decode() if kind is not None else None, qos, retain,
-        )  # fmt: skip
-        yield message, ArchivedPublisher(client.decode() if client is not None else None), time / 1e6
+    def of(self, batch: Any) -> bytes | None:
+        """Of each row of a batch, as matchcore.MessageRows takes them; None: no topic has one."""
+        if self._formats is None:
+            return None
+        found = numpy.zeros(batch.num_rows, numpy.uint8)
+        topics, spelled = (batch.column(batch.schema.get_field_index(name)) for name in ("topic", "syntax"))
+        for syntax in SYNTAXES:
+            rows = pc.equal(spelled, syntax)
+            encoded = topics.filter(rows).dictionary_encode()
+            formats = [self._formats.of(topic.encode(), syntax) for topic in encoded.dictionary.to_pylist()]
+            if any(formats):
+                chosen = rows.to_numpy(zero_copy_only=False)
+                found[chosen] = numpy.array(formats, numpy.uint8)[encoded.indices.to_numpy()]
+        return found.tobytes()
 
 
 def values_of(batch: Any, name: str) -> list[Any]:

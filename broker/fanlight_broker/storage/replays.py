@@ -18,13 +18,15 @@ from fanlight_archive import ArchiveError, Gone, Loss, Missing
 from fanlight_archive.arrow import pa, pc
 from fanlight_broker import event_log
 from fanlight_broker.core.archive_selection import TopicSelection
-from fanlight_broker.core.condition import Condition, StoredSelector
+from fanlight_broker.core.condition import Condition
 from fanlight_broker.core.content import Content
 from fanlight_broker.core.errors import FanlightError, MessagesGone, ReplayFailed
 from fanlight_broker.core.replay import Encode, ReplayPart, ReplayRequest, ReplayStart
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.storage.archive_index import SegmentRows
-from fanlight_broker.storage.archived_rows import NUMBERS, messages_of, shown_value, values_of
+from fanlight_broker.storage.archived_rows import NUMBERS, RowFormats, shown_value, values_of
+from matchcore.message_rows import MessageRows
+from matchcore.row_screener import RowScreener
 
 log: Final = event_log.get("archive")
 
@@ -46,11 +48,12 @@ class ArchiveReplays:
     """
 
     def __init__(
-        self, folder: Path, loop: CallbackLoop, selector_of: Callable[[Condition], StoredSelector] | None = None,
+        self, folder: Path, loop: CallbackLoop, selector_of: Callable[[Condition], RowScreener] | None = None,
         *, indexed: bool = True, body_formats: str = "",
     ) -> None:
         self.folder, self.loop, self.selector_of = folder, loop, selector_of
         self.indexed, self.body_formats = indexed, body_formats
+        self.formats = RowFormats(body_formats)  # for the thread
         self.running = 0
         self.messages = 0
         self._threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replay")
@@ -85,7 +88,7 @@ class ArchiveReading:
     ) -> None:
         self._replays, self._wanted, self._encode, self._size = replays, wanted, encode, size
         self._selection = TopicSelection([(wanted.filter, wanted.syntax)])
-        self._selector: StoredSelector | None = None
+        self._selector: RowScreener | None = None
         if wanted.condition is not None:
             assert replays.selector_of is not None
             self._selector = replays.selector_of(wanted.condition)
@@ -238,7 +241,10 @@ class ArchiveReading:
         selector = self._selector
         if selector is None:
             return None
-        return [selector.is_true_of(message, publisher, time) for message, publisher, time in messages_of(part)]
+        found: list[bool] = selector.true_of(
+            MessageRows(part, self._replays.formats.of(part) if selector.asks_bodies else None)
+        ).tolist()
+        return found
 
     def _mask(self, batch: Any) -> Any:
         """The mask of selected rows of a batch; None if no row is selected. Each topic is looked up once."""

@@ -4,8 +4,9 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from fanlight_broker.core.field_reader import BODY_FORMATS, FieldReader
+from fanlight_broker.core.field_reader import FieldReader
 from fanlight_broker.wire.message import Message
+from matchcore.body_reader import BODY_FORMATS
 from matchcore.fields import Attributes
 from matchcore.selector import Attribute, Source
 from tests.broker.wire.formats import LineFormat

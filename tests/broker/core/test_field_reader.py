@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import matchcore
-from fanlight_broker.core.archived_format import archived_message
 from fanlight_broker.core.content import Content
 from fanlight_broker.core.due import Absent
-from fanlight_broker.core.field_reader import BODY_FORMATS, FieldReader, body_format
+from fanlight_broker.core.field_reader import FieldReader
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.protocols.mqtt.format import MQTT_3_1_1, MQTT_5_0
 from fanlight_broker.protocols.native.format import FORMAT
 from fanlight_broker.wire.message import Format, Message
+from matchcore.body_reader import BODY_FORMATS, body_format
 from matchcore.fields import Attributes
 from matchcore.kleene import Untyped, attribute_of
 from tests.broker.core.bodies import OTHER
@@ -38,9 +38,6 @@ class Asked:
     def of(self, message: Message, *arguments: Any, **named: Any) -> dict[str, Any]:
         self.reader.read_fields(message, *arguments, **named)
         return {self.names[number]: value for number, value in self.reader.values().items()}
-
-
-ARCHIVED_FIELDS = Asked("a", "b", "", "a longer name", "ä", "payload.price", "$content_type", "$qos", "$retain")
 
 
 def written(
@@ -97,28 +94,6 @@ def test_each_header_that_both_protocols_can_say_is_found(headers: dict[str, str
     assert typed(asked.of(written(FORMAT, *headers.items()))) == typed(dict(headers))
     untyped = {name: Untyped(value) for name, value in headers.items()}
     assert typed(asked.of(written(MQTT_5_0, *headers.items()))) == typed(untyped)
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    headers=st.lists(st.tuples(
-        st.sampled_from(["a", "b", "", "a longer name", "ä"]),
-        st.one_of(st.none(), st.text(max_size=9).map(str.encode), st.binary(max_size=9), st.just(bytes(300))),
-    ), max_size=7),
-    content_type=st.sampled_from([None, "", "text/plain", "application/json"]),
-)  # fmt: skip
-def test_of_an_archived_message_the_first_value_of_a_name_counts_and_is_text_without_a_type(
-    headers: list[tuple[str, bytes | None]], content_type: str | None
-) -> None:
-    expected: dict[str, Any] = {} if content_type is None else {"$content_type": content_type}
-    for name, value in headers:
-        if value is not None and name not in expected:
-            expected[name] = Untyped(value.decode()) if is_utf8(value) else OTHER
-    if content_type == "application/json":
-        expected["payload.price"] = 7
-    expected |= {"$qos": 2, "$retain": True}
-    message = archived_message(b"t", 0, BODY, headers, content_type, 2, True)
-    assert typed(ARCHIVED_FIELDS.of(message)) == typed(expected)
 
 
 @pytest.mark.parametrize("format", [FORMAT, MQTT_5_0])

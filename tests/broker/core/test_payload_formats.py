@@ -4,8 +4,8 @@ import pytest
 
 from fanlight_broker.config import SettingsError, Sources, load
 from fanlight_broker.core.errors import InvalidFilter
-from fanlight_broker.core.field_reader import BODY_FORMATS
 from fanlight_broker.core.payload_formats import PayloadFormats
+from matchcore.body_reader import BODY_FORMATS
 
 JSON, MSGPACK = BODY_FORMATS["json"], BODY_FORMATS["msgpack"]
 

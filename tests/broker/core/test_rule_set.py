@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fanlight_broker.core.content import Content
-from fanlight_broker.core.field_reader import BODY_FORMATS
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.rule_actions import ActionKind, RoutingRule, TopicTemplate
 from fanlight_broker.core.rule_set import REWRITES_MAX, RuleSet
@@ -16,6 +15,7 @@ from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.protocols.mqtt.format import MQTT_5_0
 from fanlight_broker.protocols.native.format import FORMAT
 from fanlight_broker.wire.message import Format, Message
+from matchcore.body_reader import BODY_FORMATS
 from matchcore.kleene import holds, topic_fields
 from matchcore.where import parse_where
 

@@ -12,7 +12,6 @@ from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.condition import condition_of
 from fanlight_broker.core.errors import InvalidSelector
 from fanlight_broker.core.explain import explain
-from fanlight_broker.core.field_reader import BodyCounts
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.screens import STORED_MAX
 from fanlight_broker.core.stored_screener import StoredScreener
@@ -23,6 +22,7 @@ from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.named_queue import NamedQueue
 from fanlight_broker.wire.route import Route
 from matchcore import reference
+from matchcore.body_reader import BodyCounts
 from matchcore.kleene import attribute_of, holds
 from matchcore.where import parse_where
 from tests.broker.core.parts import at_once, connect, subscribe

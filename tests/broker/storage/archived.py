@@ -20,15 +20,15 @@ class Archived:
     def __init__(
         self, folder: Path, *, receipts: bool = False, durability: Durability = Durability.NONE,
         filters: tuple[tuple[bytes, str], ...] = EVERYTHING, world: type[Any] = World, disk: type[Any] = FailingDisk,
-        **limits: Any,
+        body_formats: str = "", **limits: Any,
     ) -> None:
         folder.mkdir(exist_ok=True)
         self.folder, self.disk, self.loop, self.world = folder, disk(folder), HandLoop(), world(**limits)
         broker = self.world.broker
-        options = ArchiveOptions(folder, filters, durability, 0.01, receipts)
+        options = ArchiveOptions(folder, filters, durability, 0.01, receipts, body_formats=body_formats)
         self.archive = Archive(
             options, Writer(folder, files=self.disk), self.loop, lambda: self.world.now, broker.acknowledgements,
-            lambda: broker.limits, broker.router.screens.new_stored,
+            lambda: broker.limits, broker.router.screens.new_rows,
         )
         broker.router.archive_selection = self.archive.selection
         broker.replay_source = self.archive

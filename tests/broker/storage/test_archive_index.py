@@ -16,12 +16,11 @@ from fanlight_archive import MESSAGE, Archive, Writer
 from fanlight_archive.files import Disk
 from fanlight_archive.manifest import Span
 from fanlight_broker.core.condition import condition_of
-from fanlight_broker.core.field_reader import BodyCounts
 from fanlight_broker.core.replay import ReplayPart, ReplayRequest
-from fanlight_broker.core.stored_screener import StoredScreener
 from fanlight_broker.storage.archive_index import SegmentIndexer, SegmentRows, fields_named
 from fanlight_broker.storage.replays import ArchiveReplays
 from matchcore import FrozenRecordIndex
+from matchcore.row_screener import RowScreener
 from tests.archive.crashes import WORLDS, Careless, Recorder, after, left
 from tests.archive.disks import FailingDisk
 from tests.archive.messages import batch
@@ -101,7 +100,7 @@ def replayed(folder: Path, *, indexed: bool, **wanted: Any) -> list[Any]:
     """(offset, topic, payload) of a replay, or its error at the end."""
     loop, found = NowLoop(), list[Any]()
     replays = ArchiveReplays(
-        folder, loop, lambda condition: StoredScreener(condition.selector, BodyCounts()), indexed=indexed
+        folder, loop, lambda condition: RowScreener(condition.selector), indexed=indexed
     )
     request = ReplayRequest(**wanted)
     reading = replays.read(

@@ -15,6 +15,7 @@ from tests.broker.protocols.native import world as native
 from tests.broker.storage.archived import Archived
 
 JSON, MSGPACK = "application/json", "application/msgpack"
+FORMATS: Final = "mqtt:typed/json/#=json, mqtt:typed/msgpack/#=msgpack"
 TWICE: Final = {JSON: b'{"a": 1, "a": 2}', MSGPACK: b"\x82\xa1a\x01\xa1a\x02"}  # of one name the first value counts
 NIL_FIRST: Final = {JSON: b'{"a": null, "a": 2}', MSGPACK: b"\x82\xa1a\xc0\xa1a\x02"}
 
@@ -34,10 +35,10 @@ class Asked:
     """A broker with an archive. Each message is on a topic of its own, retained."""
 
     def __init__(self, build: Build) -> None:
-        self.archived = build(world=BothWorlds)
+        self.archived = build(world=BothWorlds, body_formats=FORMATS)
         self.world = self.archived.world
         self.broker = self.world.broker
-        self.broker.router.read_bodies_as(PayloadFormats("mqtt:typed/json/#=json, mqtt:typed/msgpack/#=msgpack").of)
+        self.broker.router.read_bodies_as(PayloadFormats(FORMATS).of)
         self.publisher = self.world.connect("alice")
         self.speaker = self.native_peer()
 

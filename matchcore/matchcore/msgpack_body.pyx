@@ -15,7 +15,7 @@ with a float of that size can be off, by half the distance of two floats there (
 from libc.stdint cimport INT64_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from fanlight_broker.core.bodies cimport (
+from matchcore.bodies cimport (
     LEVELS_MOST, MALFORMED, SOUND, TOO_DEEP, BodyFault, Guess, Guesses, is_text, keep_found, look_up,
 )
 from matchcore.fields cimport (

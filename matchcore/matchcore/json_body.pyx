@@ -10,7 +10,7 @@
 
 The grammar is that of RFC 8259 and nothing beside it: no NaN, no comments, no comma at the end, no byte order mark.
 Strings must be UTF-8, also those that nobody asks for. A string without escapes stays in the body, another one is
-decoded into the Scratch. Numbers of up to 19 digits with an exponent that a float has exactly need one multiplication
+decoded into the TextScratch. Numbers of up to 19 digits with an exponent that a float has exactly need one multiplication
 or division, which is then rounded correctly (W. D. Clinger, How to read floating point numbers accurately, 1990); the
 others are the C library's.
 """
@@ -19,15 +19,15 @@ from libc.math cimport isfinite
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
-from fanlight_broker.core.bodies cimport (
-    LEVELS_MOST, MALFORMED, SOUND, TOO_DEEP, BodyFault, Guess, Guesses, Scratch, is_wanted, keep_found,
+from matchcore.bodies cimport (
+    LEVELS_MOST, MALFORMED, SOUND, TOO_DEEP, BodyFault, Guess, Guesses, TextScratch, is_wanted, keep_found,
     look_up,
 )
-from fanlight_broker.wire.msgpack cimport is_utf8
 from matchcore.fields cimport (
     FIELD_ABSENT, FIELD_OTHER, FIELD_TEXT, PAYLOAD_ROOT, Attributes, Field, Fields, field_boolean, field_float,
     field_integer, field_text,
 )
+from matchcore.utf8 cimport is_utf8
 
 cdef extern from *:
     """
@@ -383,7 +383,7 @@ cdef const uint8_t* pass_container(
 
 
 cdef inline const Guess* asked_for(
-    Attributes attributes, Guesses* guesses, int parent, const JsonString* name, Scratch* scratch
+    Attributes attributes, Guesses* guesses, int parent, const JsonString* name, TextScratch* scratch
 ) noexcept nogil:
     """What is asked for by a member's name; NULL: nothing, for no name in UTF-8 is like it."""
     cdef Py_ssize_t size
@@ -393,7 +393,7 @@ cdef inline const Guess* asked_for(
     return look_up(attributes, guesses, parent, scratch.data + scratch.used, size) if size >= 0 else NULL
 
 
-cdef void keep_string(const JsonString* string, Field* found, Scratch* scratch) noexcept nogil:
+cdef void keep_string(const JsonString* string, Field* found, TextScratch* scratch) noexcept nogil:
     cdef Py_ssize_t size
     if not string.escaped:
         field_text(found, FIELD_TEXT, <const char*> string.at, <uint32_t> string.size)
@@ -408,7 +408,7 @@ cdef void keep_string(const JsonString* string, Field* found, Scratch* scratch) 
 
 cdef BodyFault read_json(
     const uint8_t* body, Py_ssize_t size, Attributes attributes, Fields fields, uint32_t missing, Guesses* guesses,
-    Scratch* scratch
+    TextScratch* scratch
 ) noexcept nogil:
     """Read the fields that are asked for, `missing` of them. After a fault `fields` may have some of them."""
     cdef const uint8_t* end = body + size

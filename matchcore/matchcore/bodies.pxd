@@ -9,14 +9,14 @@
 #
 # * A value counts once: of several with the same path the first that is not absent (null, NaN). So a reader may stop as
 #   soon as it has all that is asked for, and does; what is behind that is not looked at.
-# * Text is borrowed from the body, or from the Scratch, if it had to be decoded.
+# * Text is borrowed from the body, or from the TextScratch, if it had to be decoded.
 # * What is passed over needs no recursion, and no memory but LEVELS_MOST words.
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
-from fanlight_broker.wire.msgpack cimport is_utf8
 from matchcore.fields cimport FIELD_ABSENT, Attributes, Field, Fields
+from matchcore.utf8 cimport is_utf8
 
 cdef enum:
     BODY_BYTES_MOST = 64 * 1024    # of a body that is read: up to 0.4 ms of the loop that routes messages
@@ -28,7 +28,7 @@ cdef enum BodyFault:
     TOO_DEEP = 2
 
 # Where text is put together that does not lie in the body as it reads: BODY_BYTES_MOST, and text only becomes shorter.
-cdef struct Scratch:
+cdef struct TextScratch:
     char* data
     Py_ssize_t used
 

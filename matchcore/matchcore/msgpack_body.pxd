@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uint8_t, uint32_t
 
-from fanlight_broker.core.bodies cimport BodyFault, Guesses
+from matchcore.bodies cimport BodyFault, Guesses
 from matchcore.fields cimport Attributes, Field, Fields
 
 cdef BodyFault read_msgpack(

@@ -2,10 +2,10 @@
 
 from libc.stdint cimport uint8_t, uint32_t
 
-from fanlight_broker.core.bodies cimport BodyFault, Guesses, Scratch
+from matchcore.bodies cimport BodyFault, Guesses, TextScratch
 from matchcore.fields cimport Attributes, Fields
 
 cdef BodyFault read_json(
     const uint8_t* body, Py_ssize_t size, Attributes attributes, Fields fields, uint32_t missing, Guesses* guesses,
-    Scratch* scratch
+    TextScratch* scratch
 ) noexcept nogil
