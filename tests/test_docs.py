@@ -151,7 +151,8 @@ def invocations(page: Path) -> Iterator[tuple[str, str, list[str]]]:
                 if not words:
                     continue
             subcommand = words[0] if re.fullmatch(r"[a-z][a-z-]*", words[0]) else ""
-            if subcommand in ("queue", "rules") and len(words) > 1 and words[1].isalpha() and words[1].islower():
+            nested = subcommand in ("queue", "rules", "permissions")
+            if nested and len(words) > 1 and words[1].isalpha() and words[1].islower():
                 subcommand = f"{subcommand} {words[1]}"  # a verb with verbs of its own
             yield program, subcommand, [word.split("=")[0] for word in words if re.match(r"--\w", word)]
 

@@ -30,6 +30,8 @@ class Application:
         self._summary = assembly.summary
         self._stopping = asyncio.Event()
         self._stop_now = asyncio.Event()
+        self._reloading: asyncio.Future[None] | None = None
+        self._reloads_wanted = False
 
     async def run(self) -> int:
         """Serve until a stop is requested. Returns the exit code. Raises PartError."""
@@ -41,6 +43,7 @@ class Application:
             await self.parts.start()
             log.info("ready", version=__version__, slow_policy=self.settings.limits.slow_policy.value)
             await self._stopping.wait()
+            await self._end_reload()
             await self._drain()
         finally:
             await self.parts.stop()
@@ -56,7 +59,7 @@ class Application:
 
         signal.signal(signal.SIGTERM, on_stop)
         signal.signal(signal.SIGINT, on_stop)
-        signal.signal(signal.SIGHUP, lambda number, frame: loop.call_soon_threadsafe(self.reload))
+        signal.signal(signal.SIGHUP, lambda number, frame: loop.call_soon_threadsafe(self.request_reload))
 
     def _on_stop_signal(self, name: str) -> None:
         if self._stopping.is_set():
@@ -77,12 +80,24 @@ class Application:
         await asyncio.wait({drain})
         log.warning("stopped_at_once", reason="a second signal")
 
-    def reload(self) -> None:
-        """SIGHUP: read the settings again, and the files that they name. If anything is wrong, nothing changes."""
+    def request_reload(self) -> None:
+        """SIGHUP. One that comes while another is under way is done after it."""
+        self._reloads_wanted = True
+        if self._reloading is None or self._reloading.done():
+            self._reloading = asyncio.ensure_future(self._reload_all())
+
+    async def _reload_all(self) -> None:
+        while self._reloads_wanted:
+            self._reloads_wanted = False
+            await self.reload()
+
+    async def reload(self) -> None:
+        """Read the settings again, and the files that they name. If anything is wrong, nothing changes."""
         try:
             loaded = reload(self.settings)
             changes = reloadable_changes(self.settings, loaded.settings)
             settings = apply_reload(self.settings, loaded.settings)
+            await self.parts.prepare(settings)
             apply = self.parts.reload(settings)
         except (SettingsError, PartError) as error:
             problems = error.problems if isinstance(error, SettingsError) else (error,)
@@ -97,6 +112,11 @@ class Application:
             "reloaded", applied=[str(change) for change in changes.applied],
             needs_restart=[str(change) for change in changes.needs_restart],
         )
+
+    async def _end_reload(self) -> None:
+        if self._reloading is not None and not self._reloading.done():
+            self._reloading.cancel()
+            await asyncio.wait({self._reloading})
 
 
 def run(settings: Settings) -> int:

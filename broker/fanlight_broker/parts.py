@@ -4,13 +4,13 @@
     start    begin to work: threads, ports                                 in the order of the list
     drain    give clients time to read what they are still to get          all together
     stop     end, and give back what was taken                             in reverse order
-    reload   check new settings, then apply them: see `Parts.reload`
+    reload   prepare what takes long, check new settings, then apply them: see `Parts.prepare`, `Parts.reload`
 
 The list is in assembly.py. app.py runs it, and knows no part by its name.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, ClassVar, Final
@@ -54,6 +54,12 @@ class Part:
     async def stop(self) -> None:
         """End. It may not have been started."""
 
+    async def prepare(self, settings: Settings) -> None:
+        """Read what new settings name, as far as that takes longer than a turn: in a thread. Nothing changes yet.
+
+        Raises PartError. `reload` comes next, or does not, if another part refuses.
+        """
+
     def reload(self, settings: Settings) -> Apply:
         """Check new settings, and what they name. Returns what applies them, which cannot fail. Raises PartError.
 
@@ -65,7 +71,7 @@ class Part:
         """What /stats and /metrics show of it, once it is open."""
         return ()
 
-    def actions(self) -> Mapping[str, Callable[[], Mapping[str, Any]]]:
+    def actions(self) -> Mapping[str, Callable[[], Awaitable[Mapping[str, Any]]]]:
         """What a POST makes it do, by the path of the HTTP listener (admin/requests.py has the list). It returns what
         is answered, or raises FanlightError.
         """
@@ -116,7 +122,7 @@ class Parts:
     def metrics(self) -> list[MetricSource]:
         return [source for part in self._parts for source in part.metrics()]
 
-    def actions(self) -> dict[str, Callable[[], Mapping[str, Any]]]:
+    def actions(self) -> dict[str, Callable[[], Awaitable[Mapping[str, Any]]]]:
         return {path: act for part in self._parts for path, act in part.actions().items()}
 
     async def open(self) -> None:
@@ -152,6 +158,12 @@ class Parts:
                 failed = failed or error
         if failed is not None:
             raise failed
+
+    async def prepare(self, settings: Settings) -> None:
+        """Let every part read what takes long. Raises PartError."""
+        for part in self._parts:
+            with naming(part, "reload"):
+                await part.prepare(settings)
 
     def reload(self, settings: Settings) -> Apply:
         """Ask every part to check new settings. Returns what applies them to all. Raises PartError: nothing changed."""

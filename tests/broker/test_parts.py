@@ -34,6 +34,9 @@ class Noting(Part):
     async def stop(self) -> None:
         self.act("stop")
 
+    async def prepare(self, settings: Settings) -> None:
+        self.act("prepare")
+
     def reload(self, settings: Settings) -> Apply:
         self.act("check")
 
@@ -75,6 +78,17 @@ async def test_one_that_does_not_start_is_stopped_with_the_others() -> None:
         await parts.start()
     await parts.stop()
     assert acts[3:] == ["start a", "start b", "stop c", "stop b", "stop a"]
+
+
+async def test_all_prepare_before_any_is_asked_to_reload() -> None:
+    acts, _, parts = three()
+    await parts.prepare(Settings())
+    parts.reload(Settings())()
+    assert acts == [f"{act} {name}" for act in ("prepare", "check", "apply") for name in "abc"]
+    acts, _, parts = three(b={"prepare": PartError("no file: make one")})
+    with pytest.raises(PartError, match=r"^b: no file: make one$"):
+        await parts.prepare(Settings())
+    assert acts == ["prepare a", "prepare b"]
 
 
 async def whole_life(parts: Parts) -> None:

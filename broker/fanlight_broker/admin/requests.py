@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -40,7 +40,7 @@ class Requests:
     def __init__(
         self, inspection: Inspection, sources: Sequence[MetricSource], gatekeeper: Gatekeeper, *, version: str,
         per_second_max: float, local: Callable[[bool], bool],
-        actions: Mapping[str, Callable[[], Mapping[str, Any]]] = MappingProxyType({}),
+        actions: Mapping[str, Callable[[], Awaitable[Mapping[str, Any]]]] = MappingProxyType({}),
     ) -> None:
         self.count = 0
         self._gatekeeper = gatekeeper
@@ -89,7 +89,7 @@ class Requests:
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         details = await self._admit(request)
         if request.path in ACTIONS:
-            return self._act(request)
+            return await self._act(request)
         path = PATHS.get(request.path)
         if path is None:
             return _json(404, {"error": f"no such path; there are: {', '.join(PATHS)}"})
@@ -110,7 +110,7 @@ class Requests:
         return _json(*path.answer(self._api, query))
 
 
-    def _act(self, request: web.BaseRequest) -> web.Response:
+    async def _act(self, request: web.BaseRequest) -> web.Response:
         if request.method != "POST":
             return _json(405, {"error": f"{request.path} does something: POST"}, {"Allow": "POST"})
         if "Origin" in request.headers:  # a page of any site may send one, with the credentials that a browser keeps
@@ -119,7 +119,7 @@ class Requests:
         if action is None:
             return _json(404, {"error": f"{request.path}: {ACTIONS[request.path]}"})
         try:
-            return _json(200, dict(action()))
+            return _json(200, dict(await action()))
         except FanlightError as error:
             return _json(409, {"error": error.text, **error.details})
 

@@ -124,6 +124,12 @@ RULES = SettingGroup(
 A file of rules says what the broker does with a message beside delivering it on its topic: copy it to another topic,
 send it there instead, set a header, drop, archive or delay it. [rules.md](rules.md) has all of it.""",
 )
+PERMISSIONS = SettingGroup(
+    "Permissions",
+    """\
+A file of permissions says who may do what on which topics. Without one everybody who is admitted may do everything;
+with one, what no rule allows is denied. [permissions.md](permissions.md) has all of it.""",
+)
 LOGS = SettingGroup(
     "Logs",
     """\
@@ -388,6 +394,11 @@ class Settings(
     rules: Annotated[
         Path | None, RULES, Unit("path"),
         Reason("routing rules, TOML or CSV, read again on SIGHUP; `fanlightd rules check FILE` says what is wrong"),
+    ] = None
+
+    permissions: Annotated[
+        Path | None, PERMISSIONS, Unit("path"),
+        Reason("permissions, TOML or CSV, read again on SIGHUP; `fanlightd permissions check FILE` says what is wrong"),
     ] = None
 
     log_format: Annotated[

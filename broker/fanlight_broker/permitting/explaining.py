@@ -8,7 +8,7 @@ from fanlight_broker.core.permissions import Action, Asker
 from fanlight_broker.core.topics import SEPARATORS, first_word
 from fanlight_broker.permitting.parties import groups_of, meets
 from fanlight_broker.permitting.permission_rule import BITS, RESERVED, Pattern, PermissionRule, Probe, fits
-from fanlight_broker.permitting.table import behind, is_word
+from fanlight_broker.permitting.scopes import behind, is_word
 from matchcore.inclusion import covers, intersects
 from matchcore.kleene import with_topic
 from matchcore.reasons import why_not_true

@@ -9,7 +9,7 @@ What an asker may do depends on the parties that it meets, and on nothing else b
 make its permission class.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
@@ -19,6 +19,7 @@ from matchcore.rules import RuleIndex
 from matchcore.selector import And, Attribute, Compare, In, Like, Or, Selector, Source
 
 EVERYBODY: Final = 0  # the party without conditions
+FORGOTTEN_AT_ONCE: Final = 1_000
 EXACT: Final = -1  # in place of a length: the whole value
 
 Found = int | tuple[int, ...]
@@ -29,19 +30,21 @@ class Parties:
 
     def __init__(self) -> None:
         self._numbers: dict[Who, int] = {(): EVERYBODY}
+        self._count = 1
         # By attribute, then by the length of the beginning that is compared (bits of an address), then by that.
         self._plain: dict[str, dict[int, dict[str | int, Found]]] = {}
         self._joined = RuleIndex()  # those with several attributes
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return self._count
 
     def number(self, who: Who) -> int:
         """The number of these conditions, a new one if need be."""
         found = self._numbers.get(who)
         if found is not None:
             return found
-        number = self._numbers[who] = len(self._numbers)
+        number = self._numbers[who] = self._count
+        self._count += 1
         if len(who) == 1:
             attribute, values = who[0]
             for value in values:
@@ -51,6 +54,13 @@ class Parties:
         else:
             self._joined.insert(And(tuple(_selector(*each) for each in who)), number)
         return number
+
+    def forget(self, pause: Callable[[], None]) -> None:
+        """No rule will be inserted any more: the conditions are not needed, only who meets them."""
+        while self._numbers:
+            for _ in range(min(len(self._numbers), FORGOTTEN_AT_ONCE)):
+                self._numbers.popitem()
+            pause()
 
     def conditions(self) -> list[Who]:
         """By their numbers."""

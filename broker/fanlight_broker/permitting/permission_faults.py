@@ -20,7 +20,8 @@ from fanlight_broker.permitting.permission_rule import (
     PermissionRule,
     Who,
 )
-from fanlight_broker.permitting.table import Kind, PermissionTable, behind, key_word
+from fanlight_broker.permitting.scopes import Kind, behind, key_word
+from fanlight_broker.permitting.table import PermissionTable
 from matchcore.implication import disjoint
 from matchcore.inclusion import outline
 from matchcore.selector import Constant

@@ -17,7 +17,7 @@ A filter of an allowing rule that begins with a wildcard does not reach `$SYS` a
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
@@ -38,12 +38,12 @@ from fanlight_broker.permitting.permission_rule import (
     ANY_TOPIC,
     BITS,
     RESERVED,
-    UNFIT,
     Pattern,
     PermissionRule,
     Probe,
     fits,
 )
+from fanlight_broker.permitting.scopes import Kind, Scope, behind, filled, is_word, key_word, kind_of, met, words_of
 from matchcore.errors import InvalidFilter, TopicError
 from matchcore.filters import FilterIndex
 from matchcore.grammar import parse_filter, split_topic
@@ -52,31 +52,11 @@ from matchcore.kleene import Fields, holds, with_topic
 from matchcore.selector import Attribute, Selector, Source, leaves
 
 COMPARED_MAX: Final = 1_000  # filters that one filter is compared with; past it nothing is proven
-PAUSE_EVERY: Final = 128  # rules that are inserted, some 0.5 ms
+PAUSE_EVERY: Final = 256  # rules that are inserted, some 1 ms
 WORDS_MORE: Final = 32  # of a key word, and of the topic that `outline` makes
 DEFAULT: Final = "default"  # the rule of a decision that is the default's
 
 Effects = Mapping[Action, bool]
-
-
-class Kind(NamedTuple):
-    """What rules of one key word have in common, beside their party."""
-
-    actions: int  # BITS
-    probes: tuple[Probe, ...]
-    allow: bool
-    syntax: str  # of the filters, where there are probes: it decides which names are words
-    reserved: bool  # do its filters reach RESERVED?
-
-
-class Scope(NamedTuple):
-    """One key word, for one class."""
-
-    word: bytes
-    before: Mapping[str, bytes]  # the key word and the separator, by syntax
-    reserved: bool
-    probes: tuple[tuple[int, tuple[bytes, ...]], ...]  # a place, and the words that it may be
-    unfit: bool  # one of the names is no word of a filter
 
 
 class Denial(NamedTuple):
@@ -95,6 +75,8 @@ class Invalid(NamedTuple):
 class PermissionTable:
     """Rules that do not change. Counters do, and the classes that clients are in.
 
+    rules     in their order (`in_order`); each is asked for once, and not kept
+    count     of them
     defaults  of actions that no rule decides: allowed?
     pause     called now and then while rules are inserted
     """
@@ -102,12 +84,11 @@ class PermissionTable:
     unrestricted = False
 
     def __init__(
-        self, rules: Sequence[PermissionRule], defaults: Effects, limits: Limits,
+        self, rules: Iterable[PermissionRule], count: int, defaults: Effects, limits: Limits,
         pause: Callable[[], None] = lambda: None,
     ) -> None:
-        ordered = sorted(rules, key=lambda rule: rule.order)
         self.invalid: list[Invalid] = []  # filters; the table is not to be used then
-        self.nothing = len(ordered)  # in place of the number of a rule
+        self.nothing = count  # in place of the number of a rule
         self._defaults = defaults
         self.parties = Parties()
         self.kinds: dict[Kind, int] = {}
@@ -115,15 +96,15 @@ class PermissionTable:
         self._numbers: dict[tuple[int, tuple[Probe, ...], bool, str, bool], int] = {}  # of kinds
         self._kinds_of_parties = [0]  # a bit for each kind
         self.index = FilterIndex(limits.topic_words_max + WORDS_MORE, limits.topic_bytes_max + 1_024)
-        self.allows = bytearray(len(ordered))
-        self._lines = array("I", bytes(4 * len(ordered)))
+        self.allows = bytearray(count)
+        self._lines = array("I", bytes(4 * count))
         self._labels: dict[int, str] = {}  # of those that are not called by their line
         self.where: dict[int, Selector] = {}
         self._denials: dict[tuple[int, int], dict[bytes, list[Denial]]] = {}  # by (party, kind) and first word
         self._classes: dict[object, ClassGrant] = {}
         self._free: list[int] = []
         self.hits: Counter[int] = Counter()  # decisions, by the numbers of rules
-        for rank, rule in enumerate(ordered):
+        for rank, rule in enumerate(rules):
             self._insert(rank, rule)
             if rank % PAUSE_EVERY == PAUSE_EVERY - 1:
                 pause()
@@ -225,6 +206,10 @@ class PermissionTable:
             del self._classes[grant.key]
             heappush(self._free, grant.number)  # the smallest first: the bits of routes stay few
 
+    def counts(self, most: int) -> dict[str, int]:
+        """Decisions by rules, of the most salient ones."""
+        return {self.label(rank): self.hits[rank] for rank in range(min(most, self.nothing))}
+
     # -- what grants ask ----------------------------------------------------------------------------------------------
 
     def default(self, action: Action, topic: bytes, syntax: str) -> Verdict:
@@ -289,7 +274,7 @@ class ClassGrant:
     # -- topics -------------------------------------------------------------------------------------------------------
 
     def decide(
-        self, action: Action, topic: bytes = b"", syntax: str = "", fields: Mapping[str, object] | None = None
+        self, action: Action, topic: bytes = b"", syntax: str = "", fields: Fields | None = None
     ) -> Verdict:
         """Raises InvalidTopic, as matchcore does."""
         table = self._table
@@ -302,7 +287,7 @@ class ClassGrant:
         is_reserved = topic.startswith(b"$") and first_word(topic, syntax or SYNTAXES[0]) in RESERVED
         try:
             for scope in scopes:
-                if scope.probes and not _met(scope, topic, syntax):
+                if scope.probes and not met(scope, topic, syntax):
                     continue
                 if is_reserved and not scope.reserved:
                     continue
@@ -392,7 +377,7 @@ class ClassGrant:
                 compared += 1
                 if compared > COMPARED_MAX:
                     return best if best != table.nothing else None
-                made = _filled(scope, _bytes(text), own)
+                made = filled(scope, _bytes(text), own)
                 if any(covers(each, asked, a_syntax=own, b_syntax=syntax) for each in made):
                     best = rank
                     break
@@ -426,7 +411,7 @@ class ClassGrant:
                 # Behind the key word no wildcard is the first word, which would not stand for words that begin with $.
                 asked, text = behind(scope.word, filter, syntax), behind(scope.word, text, own)
                 # A name that is no word of a filter may be one of a topic in the other syntax: any word, then.
-                made = [text] if scope.unfit else _filled(scope, text, own)
+                made = [text] if scope.unfit else filled(scope, text, own)
                 if any(intersects(each, asked, a_syntax=own, b_syntax=syntax) for each in made):
                     best = rank
                     whole = rank not in table.where and not scope.unfit and any(
@@ -444,52 +429,9 @@ def _own_error(pattern: Pattern, error: InvalidFilter) -> InvalidFilter:
     return error
 
 
-def kind_of(actions: int, pattern: Pattern, allow: bool) -> Kind:
-    reserved = not (allow and pattern.begins_with_wildcard) or _is_name(pattern)
-    return Kind(actions, pattern.probes, allow, pattern.syntax if pattern.probes else "", reserved)
-
-
-def _is_name(pattern: Pattern) -> bool:
-    """Does it begin with a name? No name that is put there begins with `$`."""
-    return any(probe.position == 1 for probe in pattern.probes)
-
-
-def key_word(party: int, kind: int) -> bytes:
-    return b"%xk%x" % (party, kind)
-
-
-def behind(word: bytes, text: bytes, syntax: str) -> bytes:
-    """A filter or topic behind a key word."""
-    return word + SEPARATORS[syntax] + text if text else word
-
-
-def is_word(name: str, syntax: str) -> bool:
-    """Can a name stand in a filter as a word that is no wildcard?"""
-    return name != "" and UNFIT.isdisjoint(name) and SEPARATORS[syntax].decode() not in name
-
-
-def words_of(topic: bytes, syntax: str) -> list[bytes]:
-    return topic.split(SEPARATORS[syntax]) if topic else []
-
-
-def _met(scope: Scope, topic: bytes, syntax: str) -> bool:
-    """Has the topic the names in their places? It may be too short for the filter: then that does not match."""
-    words = words_of(topic, syntax)
-    for position, names in scope.probes:
-        place = position - 1 if position > 0 else position
-        if not -len(words) <= place < len(words) or words[place] not in names:
-            return False
-    return True
-
-
-def _filled(scope: Scope, filter: bytes, syntax: str) -> list[bytes]:
-    """A filter behind a key word, with names in place of wildcards. Only `%g` has several, and it is there once."""
-    if not scope.probes:
-        return [filter]
-    made = [filter.split(SEPARATORS[syntax])]
-    for place, names in scope.probes:  # from 1: the key word is the first
-        made = [[*words[:place], name, *words[place:][1:]] for words in made for name in names]
-    return [SEPARATORS[syntax].join(words) for words in made]
+def in_order(rules: list[PermissionRule]) -> list[PermissionRule]:
+    """By salience; in a file without any the order is that of the file."""
+    return sorted(rules, key=lambda rule: rule.order) if any(rule.salience for rule in rules) else rules
 
 
 def _by_rank(found: tuple[object, str, int]) -> int:

@@ -240,7 +240,7 @@ def test_files(tmp_path: Path) -> None:
 def test_a_pause_comes_now_and_then() -> None:
     paused: list[None] = []
     limits = Limits()
-    file = parse_permissions("user,publish\n" + "a,b\n" * 300, "p", limits, lambda: paused.append(None), is_csv=True)
+    file = parse_permissions("user,publish\n" + "a,b\n" * 600, "p", limits, lambda: paused.append(None), is_csv=True)
     read = len(paused)
     compile_permissions(file, "p", limits, lambda: paused.append(None))
     assert (read, len(paused) - read) == (2, 2)

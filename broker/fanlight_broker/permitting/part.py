@@ -1,0 +1,156 @@
+"""Permissions as a part: the file that the setting `permissions` names, read at the start and again on SIGHUP.
+
+    SIGHUP, POST /permissions/reload --prepare, in a thread--> PermissionTable --apply--> Broker.use_permissions
+
+The thread pauses after each millisecond or so, so that the loop does not wait for the interpreter. What reads and
+decides is imported where there is a file, and not before. A file with an error leaves the permissions in force, as any
+setting with an error does: the log and the metric `permissions_reloads_failed` say so.
+"""
+
+import asyncio
+import gc
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from threading import Event
+from typing import TYPE_CHECKING, Any, Final
+
+from fanlight_broker import logs
+from fanlight_broker.admin.metric_source import MetricSource
+from fanlight_broker.config import Settings
+from fanlight_broker.core.errors import FanlightError
+from fanlight_broker.core.metrics import MetricFamily
+from fanlight_broker.core.permissions import UNRESTRICTED
+from fanlight_broker.core_part import Core
+from fanlight_broker.parts import Apply, Part, PartError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fanlight_broker.core.limits import Limits
+    from fanlight_broker.permitting.table import PermissionTable
+
+log: Final = logs.get("permissions")
+
+PAUSE_SECONDS: Final = 50e-6  # long enough for the loop's thread to wake up, and to take the interpreter
+SHOWN_MAX: Final = 1_000  # rules with a metric of their own: the most salient ones
+RELOAD: Final = "/permissions/reload"
+
+COUNTERS: Final = {
+    "permissions_reloads_failed": "Times an error was found in the file of permissions, and those in force stayed",
+}
+GAUGES: Final = {
+    "permissions_in_force": "Rules of permissions in force",
+    "permission_classes": "Permission classes: clients of which no rule decides differently are of one",
+}
+
+
+class Permitting(Part):
+    name = "permissions"
+
+    def __init__(self, settings: Settings, core: Core) -> None:
+        self._settings, self._broker = settings, core.broker
+        self._in_force: PermissionTable | None = None
+        self._prepared: PermissionTable | None = None
+        self._stopping = Event()
+        self._failed = 0
+
+    async def open(self) -> None:
+        if self._settings.permissions is not None:
+            self._use(_read(self._settings.permissions, self._settings.limits, _never))
+
+    async def stop(self) -> None:
+        self._stopping.set()
+
+    async def prepare(self, settings: Settings) -> None:
+        self._prepared = None
+        if settings.permissions is not None:
+            self._prepared = await self._made(settings.permissions, settings.limits)
+
+    async def _made(self, path: "Path", limits: "Limits") -> "PermissionTable":
+        """The table of a file, made in a thread. Raises PartError."""
+        collects = gc.isenabled()
+        gc.disable()  # a pass over rules that are being made cannot be interrupted, and finds nothing
+        try:
+            return await asyncio.to_thread(_read, path, limits, self._pause)
+        except PartError:
+            self._failed += 1
+            raise
+        finally:
+            if collects:
+                gc.enable()
+
+    def _pause(self) -> None:
+        """In the thread. Raises PartError if the broker stops."""
+        if self._stopping.is_set():
+            raise PartError("the broker stops")
+        time.sleep(PAUSE_SECONDS)
+
+    def reload(self, settings: Settings) -> Apply:
+        prepared, self._prepared = self._prepared, None
+
+        def apply() -> None:
+            self._settings = settings
+            if prepared is not None:
+                self._use(prepared)
+            elif settings.permissions is None and self._in_force is not None:
+                self._in_force = None
+                self._broker.use_permissions(UNRESTRICTED)
+                log.warning("permissions_lifted", advice="everybody who is admitted may do everything now")
+
+        return apply
+
+    def _use(self, table: "PermissionTable") -> None:
+        self._in_force = table
+        self._broker.use_permissions(table)
+        log.info("permissions_in_force", rules=len(table), parties=len(table.parties))
+
+    def actions(self) -> Mapping[str, Callable[[], Awaitable[Mapping[str, Any]]]]:
+        return {RELOAD: self._reload_file} if self._settings.permissions is not None else {}
+
+    async def _reload_file(self) -> Mapping[str, Any]:
+        """The file alone, and no other setting. Raises FanlightError."""
+        path = self._settings.permissions
+        if path is None:
+            raise FanlightError("no permissions are set: see the setting permissions")
+        try:
+            table = await self._made(path, self._settings.limits)
+        except PartError as error:
+            raise FanlightError(error.reason) from error
+        self._use(table)
+        return {"rules": len(table)}
+
+    def metrics(self) -> Sequence[MetricSource]:
+        return [MetricSource(
+            {**COUNTERS, **GAUGES}, lambda: {"permissions_reloads_failed": self._failed}, self._gauges,
+            families=self._families,
+        )]
+
+    def _gauges(self) -> dict[str, float]:
+        table = self._in_force
+        return {
+            "permissions_in_force": 0 if table is None else len(table),
+            "permission_classes": 0 if table is None else table.classes,
+        }
+
+    def _families(self) -> Sequence[MetricFamily]:
+        if self._in_force is None:
+            return ()
+        samples = [({"rule": label}, float(count)) for label, count in self._in_force.counts(SHOWN_MAX).items()]
+        return [MetricFamily(
+            "permission_decisions", "Decisions of a rule: one for a class of clients and a topic or filter", "counter",
+            samples,
+        )]
+
+
+def _never() -> None:
+    """Nobody waits yet."""
+
+
+def _read(path: "Path", limits: "Limits", pause: Callable[[], None]) -> "PermissionTable":
+    """Raises PartError."""
+    from fanlight_broker.permitting.permission_file import PermissionFileError, load
+
+    try:
+        return load(path, limits, pause)
+    except PermissionFileError as error:
+        raise PartError("; ".join(error.problems)) from error
