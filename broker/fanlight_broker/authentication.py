@@ -8,8 +8,10 @@ from fanlight_broker.admin.metric_source import MetricSource
 from fanlight_broker.auth.access import Credentials
 from fanlight_broker.auth.authenticator import COUNTERS, GAUGES, PasswordAuthenticator, read_tokens, read_users
 from fanlight_broker.auth.files import PasswordFileError
+from fanlight_broker.auth.hook import HookRules
 from fanlight_broker.auth.token_keys import TokenKeysError
 from fanlight_broker.config import Settings
+from fanlight_broker.config.secret_file import SecretFileError, secret_in
 from fanlight_broker.parts import Apply, Part, PartError
 
 if TYPE_CHECKING:
@@ -88,6 +90,20 @@ def tokens_of(settings: Settings) -> "TokenRules | None":
     )
 
 
+def hook_of(settings: Settings) -> HookRules | None:
+    """Raises PartError."""
+    if settings.auth_url is None:
+        return None
+    try:
+        token = secret_in(settings.auth_token_file) if settings.auth_token_file is not None else None
+    except SecretFileError as error:
+        raise PartError(f"auth_token_file: {error}") from error
+    return HookRules(
+        settings.auth_url, settings.auth_timeout_seconds, settings.auth_requests_max, settings.auth_cache_max,
+        settings.auth_cache_seconds, token,
+    )
+
+
 def file_setting(settings: Settings) -> str:
     """The setting that names the file of users."""
     return "users_file" if settings.users_file is not None else "password_file"
@@ -98,6 +114,6 @@ def credentials_of(settings: Settings) -> Credentials:
         users_file=settings.users_file,
         password_file=settings.password_file,
         password=settings.password.reveal() if settings.password is not None else None,
-        tokens=tokens_of(settings),
+        tokens=tokens_of(settings), hook=hook_of(settings),
         allow_anonymous=settings.allow_anonymous,
     )

@@ -8,23 +8,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fanlight_broker.auth.hook import HookRules
+
 if TYPE_CHECKING:  # for those who have tokens
     from fanlight_broker.auth.tokens import TokenRules
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The settings of access: one of the first three, or none of them; tokens beside them, or alone."""
+    """The settings of access: one of the first three, or none of them; tokens and the hook beside them, or alone."""
 
     users_file: Path | None = None
     password_file: Path | None = None
     password: str | None = field(default=None, repr=False)  # one for everybody, under any user name
     tokens: "TokenRules | None" = None
+    hook: HookRules | None = None
     allow_anonymous: bool = False
 
     @property
     def configured(self) -> bool:
-        return any(each is not None for each in (self.users_file, self.password_file, self.password, self.tokens))
+        found = (self.users_file, self.password_file, self.password, self.tokens, self.hook)
+        return any(each is not None for each in found)
 
     @property
     def anonymous_allowed(self) -> bool:

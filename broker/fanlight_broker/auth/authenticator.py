@@ -22,10 +22,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from fanlight_broker.auth import password_file, verifier
+from fanlight_broker.auth import hook, password_file, verifier
 from fanlight_broker.auth.access import Credentials
 from fanlight_broker.auth.exchanges import ScramExchange
 from fanlight_broker.auth.hashing import hasher
+from fanlight_broker.auth.hook import Hook, HookRules, Question
 from fanlight_broker.auth.scram import MECHANISM
 from fanlight_broker.auth.scram_keys import ITERATIONS, ScramKeys
 from fanlight_broker.auth.users import User, Users
@@ -43,8 +44,9 @@ COUNTERS: Final[Mapping[str, str]] = {
     "logins_certified": "Clients admitted by their certificate, without a password",
     "logins_failed": "Clients and HTTP requests refused for wrong or missing credentials",
     **verifier.COUNTERS,
+    **hook.COUNTERS,
 }
-GAUGES: Final = verifier.GAUGES
+GAUGES: Final[Mapping[str, str]] = {**verifier.GAUGES, **hook.GAUGES}
 EVERYBODY: Final = "fanlight"  # the user name of a client that gives the password for everybody and no name
 _TOKEN: Final = re.compile(r"eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*", re.ASCII)
 CERTIFICATE: Final = "certificate"  # the credential of a client admitted by its certificate; no hash is equal to it
@@ -68,6 +70,8 @@ class PasswordAuthenticator:
         self._credentials = Credentials()
         self._users: Mapping[str, User] = {}
         self._tokens: Tokens | None = None
+        self._hook: Hook | None = None  # the one in use
+        self._made_hook: Hook | None = None  # kept for its connections, and closed at the end
         self._decoy_key = os.urandom(32)
         self._iterations = ITERATIONS
         self._everybody = ""  # the hash of the password for everybody
@@ -98,9 +102,20 @@ class PasswordAuthenticator:
             self._everybody, self._nobody, self._tokens = everybody, nobody, tokens
             self._decoy_key = found.decoy_key or self._decoy_key
             self._iterations = iterations
+            self._use_hook(credentials.hook)
             self._verifier.forget(lambda user, hash: self._hash_of(user) != hash)
 
         return apply
+
+    def _use_hook(self, rules: HookRules | None) -> None:
+        if rules is None:
+            self._hook = None
+            return
+        if self._made_hook is None:
+            self._made_hook = Hook(rules, self._verifier)
+        else:
+            self._made_hook.use(rules)
+        self._hook = self._made_hook
 
     @property
     def users(self) -> int:
@@ -122,7 +137,8 @@ class PasswordAuthenticator:
             if certified and password is None:
                 identity, how = self._certified(user, certified), "logins_certified"
             else:
-                identity = await self._authenticate(user, password, address)
+                question = Question(user, password, client, address, protocol, listener, certified)
+                identity = await self._authenticate(question)
                 how = "logins_anonymous" if identity.anonymous else "logins"
         except AuthenticationFailed:
             self._counts["logins_failed"] += 1
@@ -162,6 +178,8 @@ class PasswordAuthenticator:
             return self._credentials.anonymous_allowed
         if self._tokens is not None and self._tokens.stands(identity.credential):
             return True
+        if self._hook is not None and identity.credential == self._hook.credential:
+            return True
         return identity.credential in (CERTIFICATE, self._credential_of(identity.user))
 
     def _certified(self, user: str | None, certified: str) -> Identity:
@@ -169,7 +187,8 @@ class PasswordAuthenticator:
             raise AuthenticationFailed(f"the certificate is of {certified!r}; for another user name, give its password")
         return Identity(certified, verified=True, credential=CERTIFICATE)
 
-    async def _authenticate(self, user: str | None, password: str | None, address: str) -> Identity:
+    async def _authenticate(self, question: Question) -> Identity:
+        user, password = question.user, question.password
         if self._open_to(user, password):
             return _unchecked(user)
         if self._tokens is not None and password is not None and is_token(password):
@@ -178,7 +197,11 @@ class PasswordAuthenticator:
             raise AuthenticationFailed("this broker requires a user name and a password")
         name = user or (EVERYBODY if self._everybody else "")
         hash = self._hash_of(name)
-        if password is None or not await self._verifier.verify(name, hash or self._nobody, password, address):
+        if self._hook is not None and not hash:
+            return await self._hook.identify(question)
+        if password is None or not await self._verifier.verify(
+            name, hash or self._nobody, password, question.address
+        ):
             _fail()
         if not hash or hash != self._hash_of(name):
             _fail()  # the password was changed, or the user deleted, during the check
@@ -207,13 +230,17 @@ class PasswordAuthenticator:
 
     def counters(self) -> dict[str, int]:
         """Counts since the start, by the names of COUNTERS."""
-        return {**self._counts, **self._verifier.counters()}
+        found = self._made_hook.counters() if self._made_hook is not None else dict.fromkeys(hook.COUNTERS, 0)
+        return {**self._counts, **self._verifier.counters(), **found}
 
     def gauges(self) -> dict[str, float]:
         """Current values, by the names of GAUGES."""
-        return self._verifier.gauges()
+        found = self._made_hook.gauges() if self._made_hook is not None else dict.fromkeys(hook.GAUGES, 0.0)
+        return {**self._verifier.gauges(), **found}
 
     async def close(self) -> None:
+        if self._made_hook is not None:
+            await self._made_hook.close()
         await self._verifier.close()
 
 

@@ -205,11 +205,8 @@ class Verifier:
                 self._go_on()
 
     def _note(self, place: QueuedLogin, check: _Check, *, good: bool) -> None:
-        if not good:
-            self._penalties.failed(place.address, place.user, self._clock())
-            return
-        self._penalties.succeeded(place.address, place.user)
-        if self._cache_max and check.work.hash:
+        self.note(place.address, place.user, good=good)
+        if good and self._cache_max and check.work.hash:
             self._succeeded[place.login] = check.work.user, check.work.hash
             if len(self._succeeded) > self._cache_max:
                 self._succeeded.popitem(last=False)
@@ -220,6 +217,20 @@ class Verifier:
         parts = [part.encode(errors="surrogatepass") for part in (user, hash, password)]
         text = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
         return hashlib.blake2b(text, key=self._key, digest_size=32).digest()
+
+    async def wait_out(self, address: str, user: str) -> None:
+        """Wait until the penalty of a login is over that is checked elsewhere. `address`: see penalties.place_of."""
+        delay = self._penalties.until(address, user) - self._clock()
+        if delay > 0:
+            self._counts["passwords_delayed"] += 1
+            await asyncio.sleep(delay)
+
+    def note(self, address: str, user: str, *, good: bool) -> None:
+        """The outcome of a login that was checked elsewhere."""
+        if good:
+            self._penalties.succeeded(address, user)
+        else:
+            self._penalties.failed(address, user, self._clock())
 
     def forget(self, outdated: Callable[[str, str], bool]) -> None:
         """Forget the successes of users whose hash is `outdated`."""

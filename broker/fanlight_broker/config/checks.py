@@ -9,6 +9,7 @@ certificates is safe on any address.
 import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from fanlight_broker.config.problems import Problem
 from fanlight_broker.config.settings import ClientCertificates, Settings, protocol_ports
@@ -46,6 +47,22 @@ def check(settings: Settings) -> Iterator[Finding]:
     yield from _payload_format(settings)
     yield from exposure(settings)
     yield from _users(settings)
+    yield from _hook(settings)
+
+
+def _hook(settings: Settings) -> Iterator[Finding]:
+    if settings.auth_url is None:
+        return
+    try:
+        url = urlsplit(settings.auth_url)
+        sound = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        sound = False
+    if not sound:
+        yield Finding(("auth_url",), "(not shown)", "is no URL; write https://host/path")
+    elif url.username is not None:
+        text = "has a user name or password; put a token into auth_token_file instead"
+        yield Finding(("auth_url",), "(not shown)", text)
 
 
 def _users(settings: Settings) -> Iterator[Finding]:
@@ -63,6 +80,7 @@ def checks_credentials(settings: Settings) -> bool:
     """Is there anything that credentials are checked against, certificates aside?"""
     return any(each is not None for each in (
         settings.users_file, settings.password_file, settings.password, settings.token_keys_file,
+        settings.auth_url,
     ))  # fmt: skip
 
 
@@ -138,6 +156,10 @@ def exposure_warnings(settings: Settings) -> list[str]:
         f"everybody who can reach {key} {host} is admitted without credentials (allow_anonymous)"
         for key, host in exposed.items() if settings.allow_anonymous
     ]
+    if settings.auth_url is not None:
+        url = urlsplit(settings.auth_url)
+        if url.scheme == "http" and not is_loopback(url.hostname or ""):
+            found.append("passwords go to auth_url unencrypted; use https, or a service on this machine")
     if settings.metrics_open and not settings.allow_anonymous:
         found += [
             f"everybody who can reach {key} {host} can read /metrics (metrics_open)"

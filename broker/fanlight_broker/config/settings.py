@@ -96,6 +96,13 @@ TOKENS = SettingGroup(
 A client may log in with a token (JWT) in place of a password, signed by an identity provider or by an application of
 your own. The connection ends when the token expires. [authentication.md](authentication.md#tokens-jwt) says more.""",
 )
+HOOK = SettingGroup(
+    "Authentication service",
+    """\
+An HTTP service of your own can decide who a client is: `auth_url` gets the credentials by POST and answers with a
+decision, groups and limits. If there is no sound answer the client is refused.
+[authentication.md](authentication.md#http-hook) has the JSON.""",
+)
 ARCHIVE = SettingGroup(
     "Archive",
     """\
@@ -274,6 +281,38 @@ class Settings(
     token_limits_claim: Annotated[
         str, TOKENS, Unit("claim"), Reason("the claim with the user's limits: an object of whole numbers")
     ] = "limits"
+    auth_url: Annotated[
+        str | None, HOOK, Unit("URL"),
+        Reason(
+            "a service that is asked by POST who a client is, if its user is not in the users file; https, or http on "
+            "this machine"
+        ),
+    ] = None
+    auth_token_file: Annotated[
+        Path | None, HOOK, Unit("path"),
+        Reason("a file whose one line is sent to auth_url as Authorization: Bearer"),
+    ] = None
+    auth_timeout_seconds: Annotated[
+        float, HOOK, Ge(0.01), Le(60), Unit("seconds"),
+        Reason("how long an answer may take, a free connection included; below the handshake time"),
+    ] = 3.0
+    auth_requests_max: Annotated[
+        int, HOOK, Ge(1), Le(10_000), Unit("logins"),
+        Reason(
+            "logins that wait for auth_url, at most a quarter of them from one address; further ones are refused. 64 "
+            "requests are sent at a time"
+        ),
+    ] = 400
+    auth_cache_seconds: Annotated[
+        float, HOOK, Ge(0), Le(86_400), Unit("seconds"),
+        Reason(
+            "how long a decision is remembered, a refusal for 5 s at most; until then a user that was removed is let in"
+        ),
+    ] = 60.0
+    auth_cache_max: Annotated[
+        int, HOOK, Ge(0), Le(1_000_000), Unit("logins"),
+        Reason("decisions that are remembered, under keyed hashes, at about 500 bytes each"),
+    ] = 10_000
     metrics_token_file: Annotated[
         Path | None, ACCESS, Unit("path"),
         Reason(

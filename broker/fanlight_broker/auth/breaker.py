@@ -1,0 +1,53 @@
+"""A circuit breaker: after failures in a row nobody asks for a while, and then one asks, to see.
+
+No clock here: `now` is an argument.
+"""
+
+from typing import Final
+
+FAILURES: Final = 5  # in a row
+FIRST_SECONDS: Final = 1.0
+SECONDS_MAX: Final = 30.0
+
+
+class Breaker:
+    """Of one service."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._seconds = 0.0  # of the present pause; 0 if there is none
+        self._until = 0.0
+        self._trying = False  # one asks, to see
+
+    @property
+    def open(self) -> bool:
+        """Whether the service counts as out of order."""
+        return self._seconds > 0
+
+    def admits(self, now: float) -> bool:
+        """Whether to ask now. The outcome must be reported."""
+        if not self.open:
+            return True
+        if self._trying or now < self._until:
+            return False
+        self._trying = True
+        return True
+
+    def succeeded(self) -> None:
+        self._failures, self._seconds, self._trying = 0, 0.0, False
+
+    def failed(self, now: float) -> bool:
+        """Returns whether this failure opens the circuit."""
+        self._failures += 1
+        if self.open and not self._trying:
+            return False  # one that was under way before
+        if self._failures < FAILURES and not self._trying:
+            return False
+        opens, self._trying = not self.open, False
+        self._seconds = min(SECONDS_MAX, 2 * self._seconds or FIRST_SECONDS)
+        self._until = now + self._seconds
+        return opens
+
+    def given_up(self) -> None:
+        """Nobody waits for the answer any more, so that there is no outcome."""
+        self._trying = False
