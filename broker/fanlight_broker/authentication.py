@@ -11,6 +11,7 @@ from fanlight_broker.auth.files import PasswordFileError
 from fanlight_broker.auth.hook import HookRules
 from fanlight_broker.auth.token_keys import TokenKeysError
 from fanlight_broker.config import Settings
+from fanlight_broker.config.checks import certificate_groups
 from fanlight_broker.config.secret_file import SecretFileError, secret_in
 from fanlight_broker.parts import Apply, Part, PartError
 
@@ -115,5 +116,6 @@ def credentials_of(settings: Settings) -> Credentials:
         password_file=settings.password_file,
         password=settings.password.reveal() if settings.password is not None else None,
         tokens=tokens_of(settings), hook=hook_of(settings),
+        certificate_groups=certificate_groups(settings.tls_client_groups or ""),
         allow_anonymous=settings.allow_anonymous,
     )

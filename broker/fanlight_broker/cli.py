@@ -102,7 +102,7 @@ def check_config(arguments: argparse.Namespace) -> int:
         return Exit.FAILED
     if (files := tls_files_of(loaded.settings)) is not None:
         try:
-            tls.read(files)
+            tls.Tls(files)
         except tls.TlsError as error:
             print(f"fanlightd: {error}", file=sys.stderr)
             return Exit.FAILED

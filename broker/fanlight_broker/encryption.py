@@ -1,9 +1,7 @@
 """TLS as a part: the certificate for all TLS ports, read again on SIGHUP."""
 
-from functools import partial
-
 from fanlight_broker.config import Settings
-from fanlight_broker.net.tls import Tls, TlsError, TlsFiles, read
+from fanlight_broker.net.tls import Tls, TlsError, TlsFiles
 from fanlight_broker.parts import Apply, Part, PartError
 
 
@@ -27,7 +25,7 @@ class Encryption(Part):
         if files is None or tls is None:
             return super().reload(settings)
         try:
-            return partial(tls.use, read(files))
+            return tls.prepare(files)
         except TlsError as error:
             raise PartError(str(error)) from error
 
@@ -39,4 +37,5 @@ def tls_files_of(settings: Settings) -> TlsFiles | None:
     return TlsFiles(
         settings.tls_certificate, settings.tls_key, settings.tls_key_password_file, settings.tls_client_ca,
         settings.tls_client_certificates.value, settings.tls_version_min.value,
+        settings.tls_client_crl, settings.tls_client_name.value,
     )

@@ -23,6 +23,7 @@ class Credentials:
     password: str | None = field(default=None, repr=False)  # one for everybody, under any user name
     tokens: "TokenRules | None" = None
     hook: HookRules | None = None
+    certificate_groups: tuple[tuple[str, str], ...] = ()  # pattern of a user name, group
     allow_anonymous: bool = False
 
     @property

@@ -20,6 +20,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from fanlight_broker.auth import hook, password_file, verifier
@@ -173,19 +174,26 @@ class PasswordAuthenticator:
         return user.scram if user is not None else None
 
     def stands(self, identity: Identity) -> bool:
-        """Whether the credentials of `identity` would be accepted now. Those of a certificate are: TLS checks it."""
+        """Whether the credentials of `identity` would be accepted now. TLS checks certificates."""
         if identity.anonymous:
             return self._credentials.anonymous_allowed
+        if identity.credential == CERTIFICATE:
+            return identity.groups == self._groups_of(identity.user)
         if self._tokens is not None and self._tokens.stands(identity.credential):
             return True
         if self._hook is not None and identity.credential == self._hook.credential:
             return True
-        return identity.credential in (CERTIFICATE, self._credential_of(identity.user))
+        return identity.credential == self._credential_of(identity.user)
 
     def _certified(self, user: str | None, certified: str) -> Identity:
         if user and user != certified:
             raise AuthenticationFailed(f"the certificate is of {certified!r}; for another user name, give its password")
-        return Identity(certified, verified=True, credential=CERTIFICATE)
+        return Identity(certified, verified=True, credential=CERTIFICATE, groups=self._groups_of(certified))
+
+    def _groups_of(self, certified: str) -> frozenset[str]:
+        return frozenset(
+            group for pattern, group in self._credentials.certificate_groups if fnmatchcase(certified, pattern)
+        )
 
     async def _authenticate(self, question: Question) -> Identity:
         user, password = question.user, question.password

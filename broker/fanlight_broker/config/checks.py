@@ -48,6 +48,27 @@ def check(settings: Settings) -> Iterator[Finding]:
     yield from exposure(settings)
     yield from _users(settings)
     yield from _hook(settings)
+    yield from _groups(settings)
+
+
+def _groups(settings: Settings) -> Iterator[Finding]:
+    if settings.tls_client_groups is not None:
+        try:
+            certificate_groups(settings.tls_client_groups)
+        except ValueError as error:
+            yield Finding(("tls_client_groups",), settings.tls_client_groups, str(error))
+
+
+def certificate_groups(text: str) -> tuple[tuple[str, str], ...]:
+    """Pattern and group, of each part of tls_client_groups. Raises ValueError."""
+    found = []
+    for part in filter(None, (each.strip() for each in text.split(";"))):
+        pattern, _, group = part.rpartition("=")
+        pattern, group = pattern.strip(), group.strip()
+        if not pattern or not group or group == "anonymous":
+            raise ValueError(f"{part!r} is not pattern=group, with a group that users may have")
+        found.append((pattern, group))
+    return tuple(found)
 
 
 def _hook(settings: Settings) -> Iterator[Finding]:
@@ -116,7 +137,7 @@ def _listeners(settings: Settings) -> Iterator[Finding]:
 def _tls(settings: Settings) -> Iterator[Finding]:
     asked = settings.tls_client_certificates
     if settings.tls_certificate is None:
-        names = ("tls_key", "tls_key_password_file", "tls_client_ca")
+        names = ("tls_key", "tls_key_password_file", "tls_client_ca", "tls_client_crl", "tls_client_groups")
         for name in [each for each in names if getattr(settings, each) is not None]:
             text = "is of no use without tls_certificate"
             yield Finding((name, "tls_certificate"), str(getattr(settings, name)), text)

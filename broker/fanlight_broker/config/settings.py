@@ -49,6 +49,14 @@ class ClientCertificates(StrEnum):
     REQUIRED = "required"
 
 
+class CertificateName(StrEnum):
+    COMMON_NAME = "common_name"
+    EMAIL = "email"
+    DNS = "dns"
+    URI = "uri"
+    SUBJECT = "subject"
+
+
 class TlsVersion(StrEnum):
     TLS_1_2 = "1.2"
     TLS_1_3 = "1.3"
@@ -209,10 +217,31 @@ class Settings(
     tls_client_certificates: Annotated[
         ClientCertificates, TLS,
         Reason(
-            "whether clients present a certificate; its common name, else its first alternative name, is "
-            "then the user, and no password is needed"
+            "whether clients present a certificate; a name in it (tls_client_name) is then the user, and no password "
+            "is needed"
         ),
     ] = ClientCertificates.NONE
+    tls_client_name: Annotated[
+        CertificateName, TLS,
+        Reason(
+            "which name in a client's certificate is the user: its common name (else its first alternative name), its "
+            "first alternative name of a kind, or the whole subject, as CN=a,O=b"
+        ),
+    ] = CertificateName.COMMON_NAME
+    tls_client_groups: Annotated[
+        str | None, TLS, Unit("patterns"),
+        Reason(
+            "groups of clients with a certificate, as pattern=group separated by semicolons; a * in the pattern stands "
+            "for any characters of the user name"
+        ),
+    ] = None
+    tls_client_crl: Annotated[
+        Path | None, TLS, Unit("path"),
+        Reason(
+            "the revocation lists of the CAs of clients' certificates, PEM; a certificate whose CA has no current list "
+            "there is refused"
+        ),
+    ] = None
     tls_version_min: Annotated[
         TlsVersion, TLS, Reason("the lowest version of TLS; 1.2 still has clients in small devices")
     ] = TlsVersion.TLS_1_2

@@ -8,8 +8,8 @@ This file ends where asyncio ends.
 
 import asyncio
 import socket
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from fanlight_broker import event_log
 from fanlight_broker.core.broker import Broker
@@ -19,7 +19,6 @@ from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.ports import Authenticator, LoginExchange
 from fanlight_broker.net.flush import SocketSink
 from fanlight_broker.net.handshake import Handshake, peer_of
-from fanlight_broker.net.tls import name_of
 from fanlight_broker.net.tls_memory import READ_BYTES_MAX
 from fanlight_broker.net.traffic import Traffic
 from fanlight_broker.wire.hidden import hide, show
@@ -51,6 +50,7 @@ class ConnectionOwner(Protocol):
     def refuses(self, connection: "Connection") -> bool: ...
     def drained(self, outbox: Outbox) -> None: ...
     def expires(self, connection: "Connection", at: float) -> None: ...
+    def certified(self, certificate: Mapping[str, Any] | None) -> tuple[str, int | None]: ...
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -64,6 +64,7 @@ class Connection(asyncio.BufferedProtocol):
         self.address = ""
         self.port = 0
         self.certified = ""  # the name in the client's certificate
+        self.serial: int | None = None  # of that certificate
         self.identity: Identity | None = None  # once the authenticator has accepted it
         self.close_reason = "closed by the client"
         self._transport: asyncio.Transport | None = None
@@ -87,7 +88,7 @@ class Connection(asyncio.BufferedProtocol):
         # So that we hear at once when the socket is full; asyncio's TLS takes 0 for full when there is nothing in it.
         transport.set_write_buffer_limits(high=1 if self._secured else 0)
         self.address, self.port = peer_of(transport)
-        self.certified = name_of(transport.get_extra_info("peercert"))
+        self.certified, self.serial = self.owner.certified(transport.get_extra_info("peercert"))
         plain = transport.get_extra_info("socket")
         fd = -1
         if plain is not None and plain.family in (socket.AF_INET, socket.AF_INET6):
@@ -105,7 +106,7 @@ class Connection(asyncio.BufferedProtocol):
             self._open(self._transport, socket.fd, waits=True)
         else:  # a TlsSocket, which must be given all bytes, and charges its memory itself
             self._memory = None
-            self.certified = name_of(socket.get_extra_info("peercert"))
+            self.certified, self.serial = self.owner.certified(socket.get_extra_info("peercert"))
             self._open(self._transport, -1)
         if self._protocol is not None:
             self._socket = socket

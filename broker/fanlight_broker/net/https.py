@@ -9,7 +9,7 @@ from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.ports import ProtocolCheck, WrongProtocol
 from fanlight_broker.net.acceptor import TlsAcceptor
 from fanlight_broker.net.handshake import Handshake, HandshakeTurns
-from fanlight_broker.net.tls import Tls, name_of
+from fanlight_broker.net.tls import Tls
 from fanlight_broker.net.tls_handshake import LoopTls
 
 log: Final = event_log.get("net")
@@ -50,7 +50,7 @@ class TlsServer:
 
     def certified(self, transport: asyncio.BaseTransport | None) -> str:
         """The name in the client's certificate; "" without one."""
-        return name_of(transport.get_extra_info("peercert")) if transport is not None else ""
+        return self._tls.name_of(transport.get_extra_info("peercert")) if transport is not None else ""
 
     def counters(self) -> dict[str, int]:
         return {"http_tls_handshakes_failed": self.failures, "http_tls_handshakes_refused": self.refused}

@@ -7,9 +7,9 @@ plain TCP, TLS and WebSocket: `start` opens one, and may be called again.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fanlight_broker import event_log
 from fanlight_broker.core.broker import Broker
@@ -22,7 +22,7 @@ from fanlight_broker.net.admission import Admission
 from fanlight_broker.net.clock import wall
 from fanlight_broker.net.connection import Connection
 from fanlight_broker.net.handshake import Handshake, HandshakeTimes, HandshakeTurns
-from fanlight_broker.net.tls import Tls
+from fanlight_broker.net.tls import Tls, serial_of
 from fanlight_broker.net.tls_handshake import LoopTls, PollerTls
 from fanlight_broker.net.tls_memory import TlsMemory
 from fanlight_broker.net.traffic import Traffic
@@ -101,6 +101,7 @@ class Listener:
         self._by_handshake: dict[Handshake, Connection] = {}
         self._closing: dict[Connection, float] = {}  # when each began to close; oldest first
         self._refusing: set[Connection] = set()
+        self._tls: Tls | None = None  # of its ports with TLS
         self._expiring: Deadlines[Connection] = Deadlines()  # when their credentials expire
         self._wall_clock = wall_clock
         self._draining = False
@@ -118,6 +119,7 @@ class Listener:
         loop = asyncio.get_running_loop()
         traffic = Traffic(self.name, tls=tls is not None, websocket=upgrade is not None)
         if tls is not None:
+            self._tls = tls
             secure = TlsAcceptor(
                 self._secure(tls, traffic, upgrade), self, lambda: self.broker.limits, traffic.name,
                 self._handshake_turns, timed=True,
@@ -334,12 +336,19 @@ class Listener:
     def _recheck(self, left: list[Connection]) -> None:
         for connection in left[:RECHECKED_PER_TURN]:
             protocol, identity = self._connections.get(connection), connection.identity
-            if protocol is not None and identity is not None and not self.authenticator.stands(identity):
+            if protocol is None or identity is None:
+                continue
+            revoked = self._tls is not None and self._tls.revokes(connection.serial)
+            if revoked or not self.authenticator.stands(identity):
                 self.revoked += 1
                 # It may no longer get what is in its outbox.
                 protocol.cut_off("authentication_failed", "these credentials are no longer valid; log in again")
         if rest := left[RECHECKED_PER_TURN:]:
             asyncio.get_running_loop().call_soon(self._recheck, rest)
+
+    def certified(self, certificate: Mapping[str, Any] | None) -> tuple[str, int | None]:
+        """The name in a client's certificate, and its serial number."""
+        return (self._tls.name_of(certificate), serial_of(certificate)) if certificate and self._tls else ("", None)
 
     def expires(self, connection: Connection, at: float) -> None:
         """The credentials of a connection expire at this wall-clock time; earlier ones do not count any more."""

@@ -5,14 +5,23 @@ certificate, those that are there keep what they agreed on. What is wrong with a
 names it and what to do. Ciphers are Python's choice. The handshake is in acceptor.py.
 """
 
+import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from fanlight_broker.net.revocations import revoked_in
+
 FILE_BYTES_MAX: Final = 4 * 1024 * 1024  # a chain has some KiB; the system's whole set of CAs a quarter of a MiB
 
+SHORT: Final = {  # RFC 4514, 3
+    "commonName": "CN", "organizationName": "O", "organizationalUnitName": "OU", "countryName": "C",
+    "localityName": "L", "stateOrProvinceName": "ST", "domainComponent": "DC", "userId": "UID",
+}
 VERSIONS: Final = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+# Where the name of a client is in its certificate: the kind of alternative name (RFC 5280, 4.2.1.6), as Python has it.
+NAMES: Final = {"common_name": "", "subject": "", "email": "email", "dns": "DNS", "uri": "URI"}
 CLIENTS: Final = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
 
@@ -29,6 +38,8 @@ class TlsFiles(NamedTuple):
     client_ca: Path | None = None
     client_certificates: str = "none"  # a key of CLIENTS
     version_min: str = "1.2"  # a key of VERSIONS
+    client_crl: Path | None = None
+    client_name: str = "common_name"  # a key of NAMES
 
 
 class Tls:
@@ -37,12 +48,27 @@ class Tls:
     Raises TlsError.
     """
 
-    def __init__(self, files: TlsFiles) -> None:
-        self.context = read(files)
+    context: ssl.SSLContext
 
-    def use(self, context: ssl.SSLContext) -> None:
-        """Use this context for connections that begin from now on."""
-        self.context = context
+    def __init__(self, files: TlsFiles) -> None:
+        self.prepare(files)()
+
+    def prepare(self, files: TlsFiles) -> Callable[[], None]:
+        """Read the files, and change nothing. Returns what applies them to further connections. Raises TlsError."""
+        context, revoked = read(files), read_revoked(files)
+
+        def apply() -> None:
+            self.context, self._revoked, self._client_name = context, revoked, files.client_name
+
+        return apply
+
+    def name_of(self, certificate: Mapping[str, Any] | None) -> str:
+        """The name of a client by its certificate; "" without one."""
+        return name_of(certificate, self._client_name)
+
+    def revokes(self, serial: int | None) -> bool:
+        """Whether the certificate with this serial number is on the list."""
+        return serial in self._revoked
 
 
 def read(files: TlsFiles) -> ssl.SSLContext:
@@ -58,8 +84,25 @@ def read(files: TlsFiles) -> ssl.SSLContext:
         except (ssl.SSLError, ValueError) as error:
             text = f"{_reason(error)}; put CA certificates there, PEM"
             raise TlsError(f"tls_client_ca {files.client_ca}: {text}") from None
+    if files.client_crl is not None:
+        _look_at(files.client_crl, "tls_client_crl", "X509 CRL-----", "revocation list")
+        try:
+            context.load_verify_locations(cafile=files.client_crl)
+        except (ssl.SSLError, ValueError) as error:
+            raise TlsError(f"tls_client_crl {files.client_crl}: {_reason(error)}; put revocation lists there") from None
+        context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
     context.verify_mode = CLIENTS[files.client_certificates]
     return context
+
+
+def read_revoked(files: TlsFiles) -> frozenset[int]:
+    """The serial numbers of revoked certificates. Raises TlsError."""
+    if files.client_crl is None:
+        return frozenset()
+    try:
+        return revoked_in(_text(files.client_crl, "tls_client_crl"))
+    except ValueError as error:
+        raise TlsError(f"tls_client_crl {files.client_crl}: {error}") from None
 
 
 def _load_certificate(context: ssl.SSLContext, files: TlsFiles) -> None:
@@ -122,13 +165,33 @@ def _reason(error: Exception) -> str:
     return str(reason).lower().replace("_", " ") if reason else str(error)
 
 
-def name_of(certificate: Mapping[str, Any] | None) -> str:
-    """The name in a client's certificate: its common name, else its first alternative name, else its serial number.
+def name_of(certificate: Mapping[str, Any] | None, which: str = "common_name") -> str:
+    """The name in a client's certificate; without a name of that kind, "certificate" and its serial number.
 
     certificate  as `SSLSocket.getpeercert` gives it; "" is returned without one
+    which        a key of NAMES. common_name: else the first alternative name; subject: all of it, as CN=a,O=b
+                 (RFC 4514), the most specific first
     """
     if not certificate:
         return ""
-    names = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
-    names = names[-1:] or [value for _, value in certificate.get("subjectAltName", ())]  # the last is the most specific
+    subject = [pair for part in certificate.get("subject", ()) for pair in part]
+    alternative = certificate.get("subjectAltName", ())
+    if which == "common_name":
+        names = [value for key, value in subject if key == "commonName"][-1:]  # the last is the most specific
+        names = names or [value for _, value in alternative]
+    elif which == "subject":
+        names = [",".join(f"{SHORT.get(key, key)}={_escaped(value)}" for key, value in reversed(subject))]
+    else:
+        names = [value for key, value in alternative if key == NAMES[which]]
     return str(names[0]) if names and names[0] else f"certificate {certificate['serialNumber']}"
+
+
+def serial_of(certificate: Mapping[str, Any] | None) -> int | None:
+    """The serial number of a certificate; None without one."""
+    return int(certificate["serialNumber"], 16) if certificate else None
+
+
+def _escaped(value: str) -> str:
+    """A value of a subject, so that a comma in it does not begin another part (RFC 4514, 2.4)."""
+    text = re.sub(r'([,+"\\<>;=])', r"\\\1", value)
+    return f"\\{text}" if text.startswith(("#", " ")) else text

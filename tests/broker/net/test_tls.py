@@ -95,7 +95,7 @@ def test_a_file_that_is_far_too_large_is_not_read(tmp_path: Path) -> None:
 def test_connections_that_begin_later_use_the_new_context(certificates: Certificates) -> None:
     tls = Tls(TlsFiles(certificates.server))
     before = tls.context
-    tls.use(read(TlsFiles(certificates.sign("renewed", "localhost"))))
+    tls.prepare(TlsFiles(certificates.sign("renewed", "localhost")))()
     assert tls.context is not before
 
 
