@@ -39,6 +39,15 @@ def rewrite(path: Path, rewritten: Callable[[str], str]) -> bool:
     return before != after
 
 
+def published(path: Path, changed: bool, draw: Callable[[Path], Sequence[str]]) -> list[str]:
+    """Have the plots of a page drawn into its folder. What to say of page and plots: without matplotlib, why not."""
+    said = f"bench: {path} {'rewritten' if changed else 'is as it was'}"
+    try:
+        return [said, f"bench: drawn {', '.join(draw(path.parent))}"]
+    except ModuleNotFoundError as error:
+        return [said, f"bench: no plots: {error}; `pip install --group bench` brings it"]
+
+
 def paragraph(text: str) -> list[str]:
     """Prose for a page, in lines."""
     return textwrap.wrap(text, COLUMNS, break_long_words=False, break_on_hyphens=False)

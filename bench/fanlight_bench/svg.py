@@ -7,7 +7,8 @@ matplotlib is of the dependency group `bench`.
 import importlib
 import io
 from collections.abc import Callable, Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 GREY = "#808080"
 STYLE = {
@@ -17,6 +18,26 @@ STYLE = {
     "axes.spines.right": False, "legend.frameon": False, "figure.figsize": (6.4, 3.4), "lines.linewidth": 1.6,
     "lines.markersize": 4, "path.simplify": True,
 }  # fmt: skip
+
+Subject = TypeVar("Subject")
+
+
+def drawn_from(
+    subject: Subject, prefix: str, plots: Mapping[str, Callable[[Any, Subject], None]]
+) -> dict[str, bytes]:
+    """`drawn` by functions of axes and of what all of them draw from; the names begin with the prefix."""
+
+    def draw(plot: Callable[[Any, Subject], None]) -> Callable[[Any], None]:
+        return lambda axes: plot(axes, subject)
+
+    return drawn({f"{prefix}-{name}.svg": draw(plot) for name, plot in plots.items()})
+
+
+def write(pictures: Mapping[str, bytes], folder: Path) -> list[str]:
+    """Into files of a folder; their names."""
+    for name, content in pictures.items():
+        (folder / name).write_bytes(content)
+    return list(pictures)
 
 
 def drawn(plots: Mapping[str, Callable[[Any], None]]) -> dict[str, bytes]:

@@ -18,6 +18,7 @@ from matchcore.reference import ReferenceFilterIndex
 from matchcore.selector import Selector
 from matchcore.where import parse_where
 from tests.matchcore.selectors import ATTRIBUTES, FOUND, SELECTORS
+from tests.matchcore.switching import side_by_side
 
 pa: Any = pytest.importorskip("pyarrow")
 
@@ -360,7 +361,6 @@ def test_columns_are_asked_beside_a_writer() -> None:
     """Screens, attributes and filters change all the time: each answer is of some moment."""
     index = FilterIndex()
     index.insert("a.*", 0, where="x = 1")
-    before = sys.getswitchinterval()
     problems: list[object] = []
     done = threading.Event()
 
@@ -392,15 +392,7 @@ def test_columns_are_asked_beside_a_writer() -> None:
         except BaseException as error:
             problems.append(error)
 
-    sys.setswitchinterval(1e-5)
-    try:
-        threads = [threading.Thread(target=work) for work in (write, read, read)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(before)
+    side_by_side(write, read, read, problems=problems)
     assert problems == []
     assert index.selectors() == [("a.*", "amqp", 0, "x = 1")]
 

@@ -3,9 +3,9 @@
 import pickle
 import random
 import struct
-import sys
 import threading
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from matchcore.frozen import checksum_of
 from matchcore.selector import Attribute, Selector
 from matchcore.where import parse_where
 from tests.matchcore.selectors import FIELDS, SELECTORS
+from tests.matchcore.switching import side_by_side
 
 AT = 1_000  # where the header says where the selectors are
 FILTERS = st.sampled_from([("a", "amqp"), ("a.*", "amqp"), ("#", "amqp"), ("+/b", "mqtt"), ("a/b", "mqtt")])
@@ -234,7 +235,6 @@ def test_threads_that_ask_a_new_copy_build_its_screens_once_for_all() -> None:
     topics = [f"t.{id}" for id in range(40)] * 3
     expected = [part.tolist() for part in index.match_many(topics, fields={"n3": [1] * 120})]
     problems: list[object] = []
-    before = sys.getswitchinterval()
 
     def ask(frozen: FrozenIndex, start: threading.Barrier, turn: int) -> None:
         try:
@@ -250,17 +250,9 @@ def test_threads_that_ask_a_new_copy_build_its_screens_once_for_all() -> None:
         except BaseException as error:
             problems.append(error)
 
-    sys.setswitchinterval(1e-5)
-    try:
-        for _ in range(5):
-            frozen, start = freeze(index), threading.Barrier(4)
-            threads = [threading.Thread(target=ask, args=(frozen, start, turn)) for turn in range(4)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-    finally:
-        sys.setswitchinterval(before)
+    for _ in range(5):
+        frozen, start = freeze(index), threading.Barrier(4)
+        side_by_side(*(partial(ask, frozen, start, turn) for turn in range(4)), problems=problems)
     assert problems == []
 
 
@@ -285,16 +277,7 @@ def test_a_copy_made_beside_a_writer_is_of_one_moment() -> None:
         except BaseException as error:
             problems.append(error)
 
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        threads = [threading.Thread(target=write), threading.Thread(target=copy)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(before)
+    side_by_side(write, copy, problems=problems)
     assert problems == []
     copies.append(freeze(index))
     for frozen in copies:

@@ -1,7 +1,6 @@
 """Readers beside a writer: every call is atomic, so every answer is that of some moment."""
 
 import gc
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -9,15 +8,13 @@ from contextlib import suppress
 import pytest
 
 from matchcore import FilterIndex, NameIndex
+from tests.matchcore.switching import switching
 
 
 @pytest.fixture(autouse=True)
 def switch_often() -> Iterator[None]:
-    """Threads change places every ten microseconds."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    yield
-    sys.setswitchinterval(before)
+    with switching():
+        yield
 
 
 def test_readers_beside_writers_see_whole_changes() -> None:

@@ -24,19 +24,12 @@ APART = 0.6  # of the height of a line: the dots are spread over it so that equa
 
 def plots(report: Report) -> dict[str, bytes]:
     """The SVGs by file name. ModuleNotFoundError: no matplotlib."""
-
-    def draw(plot: Callable[[Any, Report], None]) -> Callable[[Any], None]:
-        return lambda axes: plot(axes, report)
-
-    return svg.drawn({f"benchmarks-{name}.svg": draw(plot) for name, plot in PLOTS.items()})
+    return svg.drawn_from(report, "benchmarks", PLOTS)
 
 
 def write(report: Report, folder: Path) -> list[str]:
     """Into files; their names."""
-    drawn = plots(report)
-    for name, content in drawn.items():
-        (folder / name).write_bytes(content)
-    return list(drawn)
+    return svg.write(plots(report), folder)
 
 
 def _dots(

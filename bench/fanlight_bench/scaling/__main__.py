@@ -21,13 +21,15 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fanlight_bench.launch import LaunchError
 from fanlight_bench.load.speaker import Refused
 from fanlight_bench.machine import machine
-from fanlight_bench.scaling import curves, document
+from fanlight_bench.reporting import published
+from fanlight_bench.scaling import curves, document, plots
 from fanlight_bench.scaling.measure import Misrouted, ScalingPlan, measure
 
 OK, FAULTY, WRONG, NO_SERVER = 0, 1, 2, 3
@@ -88,14 +90,7 @@ def _sizes(options: argparse.Namespace) -> dict[str, Sequence[int]]:
 
 def _document(options: argparse.Namespace, report: dict[str, Any]) -> int:
     path = Path(options.docs) / document.DOCUMENT.name
-    changed = document.rewrite(report, path)
-    _log(f"bench: {path} {'rewritten' if changed else 'is as it was'}")
-    try:
-        from fanlight_bench.scaling import plots
-
-        _log(f"bench: drawn {', '.join(plots.write(report, path.parent))}")
-    except ModuleNotFoundError as error:
-        _log(f"bench: no plots: {error}")
+    _log("\n".join(published(path, document.rewrite(report, path), partial(plots.write, report))))
     return OK
 
 

@@ -34,10 +34,7 @@ def plots(report: Mapping[str, Any]) -> dict[str, bytes]:
 
 def write(report: Mapping[str, Any], folder: Path) -> list[str]:
     """Into files; their names."""
-    drawn = plots(report)
-    for name, picture in drawn.items():
-        (folder / name).write_bytes(picture)
-    return list(drawn)
+    return svg.write(plots(report), folder)
 
 
 def _draw(axes: Any, *, report: Mapping[str, Any], curve: str) -> None:

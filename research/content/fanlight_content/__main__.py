@@ -24,12 +24,13 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fanlight_bench.machine import machine
-from fanlight_bench.reporting import aligned, number
-from fanlight_content import bars, collect, document, workloads
+from fanlight_bench.reporting import aligned, number, published
+from fanlight_content import bars, collect, document, plots, workloads
 from fanlight_content.measure import Wrong
 from fanlight_content.registry import BASELINE, CONTENDERS
 from fanlight_matchers.__main__ import compact
@@ -104,14 +105,7 @@ def _publish(options: argparse.Namespace) -> int:
 
 def _document(options: argparse.Namespace, report: collect.ContentReport) -> int:
     path = Path(options.docs) / document.DOCUMENT.name
-    changed = document.rewrite(report, path)
-    _log([f"bench: {path} {'rewritten' if changed else 'is as it was'}"])
-    try:
-        from fanlight_content import plots
-
-        _log([f"bench: drawn {', '.join(plots.write(report, path.parent))}"])
-    except ModuleNotFoundError as error:
-        _log([f"bench: no plots: {error}"])
+    _log(published(path, document.rewrite(report, path), partial(plots.write, report)))
     return OK
 
 

@@ -14,7 +14,7 @@ from libc.stdlib cimport calloc, free
 
 from fanlight_content.growth cimport grown
 from fanlight_content.selections cimport BY_TEST, DOMAINS, OF_NUMBERS, OF_TEXTS, Asked, Criterion, Seen
-from matchcore.allocator cimport deallocate, numbers_free, numbers_push
+from matchcore.allocator cimport deallocate, numbers_free
 from matchcore.fields cimport FIELD_ABSENT, FIELD_FLOAT, FIELD_INTEGER, Field
 from matchcore.hashing cimport hash_secret
 from matchcore.screen cimport IdList
@@ -34,12 +34,7 @@ cdef class BETree(Contender):
         free(self.popular)
 
     cdef int add(self, uint32_t selection) except -1:
-        cdef uint32_t first = self.selections.items[selection].first
-        cdef uint32_t conjunction
-        for conjunction in range(first, first + self.selections.items[selection].conjunctions):
-            if numbers_push(&self.allocator, &self.items, conjunction) < 0:
-                raise MemoryError()
-        return 0
+        return self.list_conjunctions(selection, &self.items)
 
     cdef int finish(self) except -1:
         cdef size_t i

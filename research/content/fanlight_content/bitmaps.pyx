@@ -17,7 +17,7 @@ from libc.string cimport memset
 
 from fanlight_content.growth cimport grown
 from fanlight_content.selections cimport BY_RANGE, BY_VALUE, Seen, is_first_of_attribute
-from matchcore.allocator cimport allocate, deallocate, numbers_free, numbers_push
+from matchcore.allocator cimport allocate, deallocate, numbers_free
 from matchcore.fields cimport FIELD_ABSENT, FIELD_FLOAT, FIELD_INTEGER, Field
 from matchcore.hashing cimport hash_secret
 from matchcore.table cimport NONE, table_first, table_free, table_next, table_put, table_reserve
@@ -62,12 +62,7 @@ cdef class Bitmap(Contender):
         free(self.met)
 
     cdef int add(self, uint32_t selection) except -1:
-        cdef uint32_t first = self.selections.items[selection].first
-        cdef uint32_t conjunction
-        for conjunction in range(first, first + self.selections.items[selection].conjunctions):
-            if numbers_push(&self.allocator, &self.conjunctions, conjunction) < 0:
-                raise MemoryError()
-        return 0
+        return self.list_conjunctions(selection, &self.conjunctions)
 
     cdef size_t _row(self, uint64_t hash) except? 0:
         """A new row of zeros."""

@@ -9,7 +9,7 @@
 from libc.stdint cimport uint32_t
 
 from fanlight_content.selections cimport Asked, Criterion, Seen, Selections
-from matchcore.allocator cimport Allocator
+from matchcore.allocator cimport Allocator, Numbers
 from matchcore.screen cimport IdList
 
 
@@ -23,6 +23,9 @@ cdef class Contender:
     cdef const Seen* seen(self, Asked asked) noexcept nogil
 
     cdef int add(self, uint32_t selection) except -1
+
+    # The conjunctions of a selection, into a list of them.
+    cdef int list_conjunctions(self, uint32_t selection, Numbers* into) except -1
 
     # After the last one; before a first question.
     cdef int finish(self) except -1

@@ -4,7 +4,7 @@
 from libc.stdlib cimport calloc, free
 
 from fanlight_content.selections cimport Selection, is_asked
-from matchcore.allocator cimport numbers_push
+from matchcore.allocator cimport Numbers, numbers_push
 from matchcore.program cimport program_holds
 
 FEW = 16  # selectors of a filter, up to which each contender has them in a row, as matchcore's screens do
@@ -23,6 +23,14 @@ cdef class Contender:
 
     cdef int add(self, uint32_t selection) except -1:
         raise NotImplementedError
+
+    cdef int list_conjunctions(self, uint32_t selection, Numbers* into) except -1:
+        cdef const Selection* item = &self.selections.items[selection]
+        cdef uint32_t conjunction
+        for conjunction in range(item.first, item.first + item.conjunctions):
+            if numbers_push(&self.allocator, into, conjunction) < 0:
+                raise MemoryError()
+        return 0
 
     cdef int finish(self) except -1:
         return 0

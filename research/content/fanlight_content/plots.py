@@ -17,20 +17,12 @@ COLOURS = ("#e4572e", "#3d85c6", "#666666", "#45a29e", "#76a5af", "#a35fc6", "#b
 
 def plots(report: ContentReport) -> dict[str, bytes]:
     """The SVGs by file name. ModuleNotFoundError: no matplotlib."""
-    figured = ContentFigured(report)
-
-    def draw(plot: Callable[[Any, ContentFigured], None]) -> Callable[[Any], None]:
-        return lambda axes: plot(axes, figured)
-
-    return svg.drawn({f"selectors-speed-{name}.svg": draw(plot) for name, plot in PLOTS.items()})
+    return svg.drawn_from(ContentFigured(report), "selectors-speed", PLOTS)
 
 
 def write(report: ContentReport, folder: Path) -> list[str]:
     """Into files; their names."""
-    drawn = plots(report)
-    for name, content in drawn.items():
-        (folder / name).write_bytes(content)
-    return list(drawn)
+    return svg.write(plots(report), folder)
 
 
 def _lines(axes: Any, figured: ContentFigured, places: Mapping[str, float], name: str) -> None:

@@ -20,13 +20,14 @@ import argparse
 import dataclasses
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fanlight_bench.machine import machine
-from fanlight_bench.reporting import aligned
+from fanlight_bench.reporting import aligned, published
 from fanlight_bench.workloads import ADVERSARIAL, REALISTIC, make
-from fanlight_matchers import against, bars, collect, document, tables
+from fanlight_matchers import against, bars, collect, document, plots, tables
 from fanlight_matchers.measure import QUICK, Effort, compare
 from fanlight_matchers.registry import CONTENDERS
 
@@ -94,15 +95,7 @@ def _publish(options: argparse.Namespace, effort: Effort) -> int:
 
 def _document(options: argparse.Namespace, report: collect.Report) -> int:
     path = Path(options.docs) / document.DOCUMENT.name
-    changed = document.rewrite(report, path)
-    _log([f"bench: {path} {'rewritten' if changed else 'is as it was'}"])
-    try:
-        from fanlight_matchers import plots
-
-        names = plots.write(report, path.parent)
-        _log([f"bench: drawn {', '.join(names)}"])
-    except ModuleNotFoundError as error:
-        _log([f"bench: no plots: {error}"])
+    _log(published(path, document.rewrite(report, path), partial(plots.write, report)))
     return OK
 
 

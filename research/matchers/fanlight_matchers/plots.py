@@ -18,20 +18,12 @@ COLOURS = {
 
 def plots(report: Report) -> dict[str, bytes]:
     """The SVGs by file name. ModuleNotFoundError: no matplotlib."""
-    figured = Figured(report)
-
-    def draw(plot: Callable[[Any, Figured], None]) -> Callable[[Any], None]:
-        return lambda axes: plot(axes, figured)
-
-    return svg.drawn({f"matching-{name}.svg": draw(plot) for name, plot in PLOTS.items()})
+    return svg.drawn_from(Figured(report), "matching", PLOTS)
 
 
 def write(report: Report, folder: Path) -> list[str]:
     """Into files; their names."""
-    drawn = plots(report)
-    for name, content in drawn.items():
-        (folder / name).write_bytes(content)
-    return list(drawn)
+    return svg.write(plots(report), folder)
 
 
 def _grown(axes: Any, figured: Figured, name: str, contenders: tuple[str, ...]) -> None:
