@@ -21,6 +21,7 @@ from fanlight_broker.core.enforcement import Enforcement
 from fanlight_broker.core.flow import Flow, Later, NextTurn
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.marks import Marks
+from fanlight_broker.core.paces import Paces
 from fanlight_broker.core.permissions import UNRESTRICTED, Permissions
 from fanlight_broker.core.ports import Journal, Recorder
 from fanlight_broker.core.publishing import Publishing
@@ -74,6 +75,7 @@ class Broker:
         self.router = Router(self.routes, limits, self.ledger, self.variants, self.turns, wall)
         self.flow = Flow(self.ledger, limits, self.turns.later, later)
         self.enforcement = Enforcement(limits, self.router, self.turns, permissions, wall)
+        self.paces = Paces(self.flow, self.ledger, later)
         self.retained = Retained(
             self.ledger, limits, self.shares, self.router.screens.of_stored, self.enforcement.may_read
         )
@@ -85,7 +87,7 @@ class Broker:
         )
         self.subscribing = Subscribing(limits, self.router, self.shares, self.enforcement, self.turns)
         self.teardown = Teardown(self.subscribing, self.turns)
-        self.clients = Clients(limits, self.shares, self.flow, self.teardown, self.enforcement)
+        self.clients = Clients(limits, self.shares, self.flow, self.teardown, self.enforcement, self.paces)
         self.sessions = Sessions(
             limits, self.clients, self.subscribing, self.publishing, self.teardown, self.flow, self.turns
         )
@@ -219,6 +221,7 @@ class Broker:
         """Resume publishers that were held back for long enough; end what has expired."""
         try:
             self.flow.sweep(now)
+            self.paces.sweep(now)
             self.shares.sweep()
             self.due.sweep(now)
             if self.standstills.just_over(now):

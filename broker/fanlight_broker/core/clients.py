@@ -1,7 +1,7 @@
 """Clients: the connections that completed their handshake, from `connect` to `disconnect`."""
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from fanlight_broker import event_log
@@ -9,8 +9,10 @@ from fanlight_broker.core.enforcement import Enforcement
 from fanlight_broker.core.errors import LimitExceeded
 from fanlight_broker.core.flow import Flow
 from fanlight_broker.core.limits import Limits
-from fanlight_broker.core.permissions import NOWHERE, Origin
-from fanlight_broker.core.shares import Shares, principal_of
+from fanlight_broker.core.paces import Paces
+from fanlight_broker.core.permissions import NOWHERE, Asker, Origin
+from fanlight_broker.core.quota import NO_QUOTA, NoQuotas, Quota, Quotas
+from fanlight_broker.core.shares import Share, Shares, principal_of
 from fanlight_broker.core.subscriber import CLOSED_CONNECTION, Client, ClientConnection, Subscriber
 from fanlight_broker.core.teardown import Teardown
 from fanlight_broker.core.topics import INBOX_ROOT
@@ -30,9 +32,11 @@ class Clients:
     """The connected clients by their numbers."""
 
     def __init__(
-        self, limits: Limits, shares: Shares, flow: Flow, teardown: Teardown, enforcement: Enforcement
+        self, limits: Limits, shares: Shares, flow: Flow, teardown: Teardown, enforcement: Enforcement, paces: Paces
     ) -> None:
         self.limits = limits
+        self.quotas: Quotas = NoQuotas()
+        self.paces = paces
         self.maximum = 0  # most that were connected at the same time
         self.connects = 0
         self._shares = shares
@@ -59,21 +63,27 @@ class Clients:
         name: str | None, user: str, agent: str, address: str, protocol: str,
         format: Format, port: int = 0, verified: bool = False, label: str = "", subscriber: Subscriber | None = None,
         origin: Origin = NOWHERE,
+        limits: Mapping[str, int] | None = None,
     ) -> Client:
-        """A connection has completed its handshake. Raises NotPermitted.
+        """A connection has completed its handshake. Raises NotPermitted, LimitExceeded.
 
-        subscriber  its session's, which was let in; None without a session
+        subscriber  its session's, which was let in (`check`); None without a session
+        limits      quotas that are known of the user alone
         """
-        self.connects += 1
-        number = self.connects
         if subscriber is None:
+            share = self._shares.of(principal_of(user, address, verified=verified))
             subscriber = Subscriber(
-                name or f"client-{number}", user, protocol, format,
-                self._shares.of(principal_of(user, address, verified=verified)), new_inbox(), verified, label,
+                name or f"client-{self.connects + 1}", user, protocol, format, share, new_inbox(), verified, label,
                 origin=origin,
             )
             self._enforcement.check_connect(subscriber.asker)
+            self.check(share, self.quota_of(subscriber.asker, limits))
+        self.connects += 1
+        number = self.connects
         self._shares.join(subscriber.share)
+        outbox.pace = self.paces.join(
+            subscriber.share.principal, self.quota_of(subscriber.asker, limits), now
+        )
         client = Client(number, subscriber, agent, address, port, outbox, connection, format, now)
         subscriber.client = client
         outbox.owner = client
@@ -97,6 +107,8 @@ class Clients:
         if client.subscriber.session is None:
             self._teardown.end(client.subscriber.subscriptions)
             self._enforcement.leave(client.subscriber)
+        if client.outbox.pace is not None:
+            self.paces.leave(client.subscriber.share.principal, now)
         self._shares.leave(client.subscriber.share)
         client.outbox.discard()
         client.connection = CLOSED_CONNECTION
@@ -108,6 +120,22 @@ class Clients:
             port=client.port, reason=reason, lost=client.outbox.lost,
         )
         return self._flow.forget(client, now)
+
+    def quota_of(self, asker: Asker, limits: Mapping[str, int] | None) -> Quota:
+        """The quota of a client's principal. limits: those that are known of the user alone."""
+        if self.quotas.empty and not limits:
+            return NO_QUOTA
+        return self.quotas.of(asker, limits or {})
+
+    def check(self, share: Share, quota: Quota, ending: int = 0) -> None:
+        """Bound a principal by its quota. Raises LimitExceeded if it may have no connection more.
+
+        ending  connections of it that are about to end
+        """
+        share.bound(quota.pots)
+        most = quota.connections
+        if most is not None and share.clients - ending >= most:
+            raise self._shares.refusal_of_connection(share, most)
 
     def check_names(self, name: str | None, user: str | None) -> None:
         """Raises LimitExceeded if a name is too long."""

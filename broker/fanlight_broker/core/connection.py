@@ -268,6 +268,9 @@ class ProtocolConnection(ClientConnection, ABC):
             self.wait_for_room(now)
             return
         self.broker.flow.hold_back(self.client, blocker, now)
+        pace = self.outbox.pace
+        if pace is not None and blocker is pace.gate:
+            self.broker.paces.wait(pace, now)
 
     # -- life cycle -------------------------------------------------------------------------------------------------
 

@@ -104,6 +104,10 @@ class LimitExceeded(FanlightError):
         super().__init__(f"{text}; at most {value} ({limit})", limit=limit, value=value)
 
 
+class RateExceeded(LimitExceeded):
+    """Its publisher is over its rate now; the same message may be accepted later."""
+
+
 class StoreUnavailable(FanlightError):
     """What must survive a restart cannot be stored now: the disk is full or broken."""
 

@@ -33,6 +33,7 @@ Later = Callable[[float, Callable[[float], None]], Any]  # calls back after this
 NextTurn = Callable[[Callable[[], None]], Any]
 
 LOOKED_AT_PER_SWEEP: Final = 1_000  # clients whose budget is used up: checking them takes about 0.5 ms
+FREED_AT_ONCE: Final = 256  # publishers that a pace lets go on in one turn
 LOOK: Final = 16  # publishers resumed between two readings of the clock
 AT_ONCE: Final = 0.005  # seconds: what is due this soon is done together with what is due now
 
@@ -237,6 +238,12 @@ class Flow:
     def go_on(self, outbox: Outbox, now: float) -> None:
         """An outbox has drained: let the publishers continue that it held back, each in a turn of its own."""
         self._go_on(self.drained(outbox, now))
+
+    def go_on_some(self, outbox: Outbox, now: float, most: int) -> bool:
+        """Let so many publishers continue at most, the ones that have waited longest. True if others still wait."""
+        waiting = list(islice(self._waiting.get(outbox, ()), min(most, FREED_AT_ONCE)))
+        self._go_on([self._free(publisher, self.ledger.awake(now)) for publisher in waiting])
+        return outbox in self._waiting
 
     def refill(self, outbox: Outbox) -> None:
         """Notify an outbox's own client when the outbox is empty, because there is more to send."""

@@ -29,6 +29,7 @@ from fanlight_broker.core.delayed_message import DelayedMessage
 from fanlight_broker.core.enforcement import Enforcement
 from fanlight_broker.core.errors import FanlightError, QueueFull
 from fanlight_broker.core.marks import Mark, Marks
+from fanlight_broker.core.paces import check_pace
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.retained import Retained
 from fanlight_broker.core.rewriting import Output, outputs_of
@@ -202,6 +203,8 @@ class Publishing:
         client = publisher.client if publisher is not None else None  # a mark belongs to the connection that sent it
         since = self.acknowledgements.position.appended
         try:
+            if client is not None and client.outbox.pace is not None:
+                check_pace(client.outbox.pace, now)
             route = self.route(publication)
             if mark is not None and client is not None:
                 self.marks.check(mark, client)

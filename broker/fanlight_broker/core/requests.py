@@ -1,5 +1,6 @@
 """What a client asks for when it connects, and for each subscription of its session."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from sys import getsizeof
 from typing import TYPE_CHECKING, Final
@@ -33,6 +34,7 @@ class ConnectRequest:
     frame_max: int | None = None  # bytes of the largest packet the client accepts
     will: Will | None = None
     origin: Origin = NOWHERE
+    limits: Mapping[str, int] | None = None  # quotas that are known of the user alone
 
     @property
     def asker(self) -> Asker:

@@ -121,11 +121,15 @@ class Sessions:
         goes_on = found is not None and not (wanted.clean_start or overdue or found.ended or found.expiry <= 0)
         if found is not None and goes_on:
             share = found.share
+        else:
+            share = self._shares.of(principal_of(wanted.user, wanted.address, verified=wanted.verified))
+        again = found is not None and found.client is not None and found.share is share
+        self.clients.check(share, self.clients.quota_of(wanted.asker, wanted.limits), ending=again)
+        if found is not None and goes_on:
             check_growth(self._shares, found, wanted)
         else:
             if wanted.expiry > 0 and self.journal.position.refusing:
                 raise StoreUnavailable
-            share = self._shares.of(principal_of(wanted.user, wanted.address, verified=wanted.verified))
             ending = room_for(self._shares, share, wanted, found, len(self), self._away.of(share))
         # Nothing below may refuse the client.
         if found is not None and found.client is not None:
@@ -201,7 +205,7 @@ class Sessions:
         client = self.clients.connect(
             outbox, connection, now, name=wanted.client_id, user=wanted.user, verified=wanted.verified,
             label=wanted.label, agent=wanted.agent, address=wanted.address, port=wanted.port, protocol=wanted.protocol,
-            format=wanted.format, subscriber=session.subscriber,
+            format=wanted.format, subscriber=session.subscriber, limits=wanted.limits,
         )
         if wanted.frame_max is not None:
             outbox.frame_max = wanted.frame_max

@@ -16,12 +16,13 @@ them) it is the address, for IPv6 the /64 network. All clients and sessions of a
     delayed_messages_max, ..bytes_max    messages that it published and that are not due yet
 
 A principal may use a part (`share_percent`) of what the others leave of a pot. So one principal cannot empty a pot, and
-several that try together still leave some for the next. What belongs to no principal, such as the inner tables of an
+several that try together still leave some for the next. A quota (quota.py) bounds it by numbers of its own beside that.
+What belongs to no principal, such as the inner tables of an
 index, counts as used by others: it makes every share smaller, never larger. A Share exists as long as anything is
 counted in it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from heapq import nlargest
@@ -33,7 +34,7 @@ from fanlight_broker import event_log
 from fanlight_broker.core.errors import LimitExceeded
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.wire.hidden import hide, show
-from fanlight_broker.wire.ledger import Account, Ledger, PotShare
+from fanlight_broker.wire.ledger import NO_QUOTA, Account, Ledger, PotShare
 from fanlight_broker.wire.pot_counts import PotCounts, PotTotals
 
 log: Final = event_log.get("shares")
@@ -132,6 +133,25 @@ class Share:
             return self.account.refused
         return self.refused[pot] + (self.sessions.refused if pot is SharedPot.SESSIONS_BYTES else 0)
 
+    def bound(self, quota: Mapping[SharedPot, int]) -> None:
+        """Bound it by these numbers, and no others, beside its part of what the others leave."""
+        for pot, number in NUMBERS.items():
+            if pot not in OF_ITS_ACCOUNT:
+                self.counts.bound(number, quota.get(pot))
+        self.account.most = quota.get(SharedPot.STORED_BYTES, NO_QUOTA)
+        self.account.retained_most = quota.get(SharedPot.RETAINED_BYTES, NO_QUOTA)
+        self.sessions.most = quota.get(SharedPot.SESSIONS_BYTES, NO_QUOTA)
+
+    def quota(self, pot: SharedPot) -> int | None:
+        """What it is bounded by, if it is."""
+        if pot not in OF_ITS_ACCOUNT:
+            return self.counts.most_of(NUMBERS[pot])
+        most = {
+            SharedPot.STORED_BYTES: self.account.most, SharedPot.RETAINED_BYTES: self.account.retained_most,
+            SharedPot.SESSIONS_BYTES: self.sessions.most,
+        }[pot]
+        return None if most == NO_QUOTA else most
+
     @property
     def empty(self) -> bool:
         return not (self.clients or self.account.stored or self.counts)
@@ -144,6 +164,7 @@ class Shares:
         self.ledger = ledger
         self._totals = PotTotals()
         self.refused = dict.fromkeys(SharedPot, 0)
+        self.connections_refused = 0
         self._known: dict[str, Share] = {}
         self.use(limits)
 
@@ -209,12 +230,17 @@ class Shares:
         leaving  what others are about to give back
         """
         left = self.limit(pot) - (self.total(pot) - share.used(pot) - leaving)
-        return max(0, ceil(self._percents[pot] * left / 100))
+        most = max(0, ceil(self._percents[pot] * left / 100))
+        quota = share.quota(pot)
+        return most if quota is None else min(most, quota)
 
     def fits(self, share: Share, pot: SharedPot, more: int = 1, leaving: int = 0) -> bool:
         """Has a principal's share room for more?"""
         if pot not in OF_THE_LEDGER:
             return share.counts.has_room(NUMBERS[pot], more, leaving)
+        quota = share.quota(pot)
+        if quota is not None and more > 0 and share.used(pot) + more > quota:
+            return False
         return self._totals.has_room(NUMBERS[pot], share.used(pot), self.total(pot) - leaving, more)
 
     def admits(self, share: Share, pot: SharedPot, more: int = 1) -> bool:
@@ -232,8 +258,10 @@ class Shares:
     def refusal(self, share: Share, pot: SharedPot) -> LimitExceeded:
         """The error for a principal whose share has no room, which is counted."""
         self._count_refusal(share, pot)
-        text = f"{share.principal} has used up its share of {pot.limit}"
-        return LimitExceeded(text, pot.setting, self.most(share, pot))
+        quota, most = share.quota(pot), self.most(share, pot)
+        if quota == most:
+            return LimitExceeded(f"{share.principal} has used up its quota of {pot}", f"quota {pot}", most)
+        return LimitExceeded(f"{share.principal} has used up its share of {pot.limit}", pot.setting, most)
 
     def _count_refusal(self, share: Share, pot: SharedPot) -> None:
         self.refused[pot] += 1
@@ -251,6 +279,11 @@ class Shares:
         """Count what a principal no longer uses."""
         share.counts.add(NUMBERS[pot], -count)
         self._forget_if_empty(share)
+
+    def refusal_of_connection(self, share: Share, most: int) -> LimitExceeded:
+        """The error for a principal that has as many connections as its quota allows, which is counted."""
+        self.connections_refused += 1
+        return LimitExceeded(f"{share.principal} has {share.clients} connections", "quota connections", most)
 
     def join(self, share: Share) -> None:
         """A client of this principal is connected."""

@@ -281,7 +281,7 @@ cdef class Batcher(PendingBatches):
         ledger.used += octets
         ledger.payload_out += joined * message.payload_size
         ledger.messages_in += 1
-        count_published(ledger, publisher)
+        count_published(ledger, publisher, message.topic_size + message.payload_size)
         ledger.payload_in += message.payload_size
         route.hits += 1
         if others or route.tap is not None:

@@ -63,7 +63,7 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
         ledger.pending.flush_batch()
     route.hits += 1
     ledger.messages_in += 1
-    count_published(ledger, publisher)
+    count_published(ledger, publisher, message.topic_size + message.payload_size)
     ledger.payload_in += message.payload_size
     cdef uint64_t turned_away = ledger.turned_away
     check(route.screens is None, b"a message that its route's selectors were not asked about")
@@ -110,6 +110,8 @@ def publish(Route route not None, Ledger ledger not None, Outbox publisher, Mess
     if own:
         meter = ledger.meter if publisher is None else publisher.meter
         meter.messages_in -= 1
+        if publisher is not None and publisher.pace is not None:
+            publisher.pace.spend(-1, -(message.topic_size + message.payload_size), ledger.now)
         ledger.messages_in -= 1
         ledger.count_recipients(routed, -1)
         ledger.payload_in -= message.payload_size
@@ -122,5 +124,5 @@ def publish(Route route not None, Ledger ledger not None, Outbox publisher, Mess
 def receive(Ledger ledger not None, Outbox publisher, Message message not None):
     """Count a message as received that goes nowhere, because a rule drops it."""
     ledger.messages_in += 1
-    count_published(ledger, publisher)
+    count_published(ledger, publisher, message.topic_size + message.payload_size)
     ledger.payload_in += message.payload_size

@@ -84,13 +84,21 @@ cdef class Lane(Receiver):
             and (not requests or route.permits(number, MAY_REQUEST) or self.ask(route, MAY_REQUEST))
 
     cdef inline bint unread(self) except -1:
-        """Has the client too many unread answers? Then it is not read from: BLOCKED."""
+        """Has the client too many unread answers, or published too fast? Then it is not read from: BLOCKED."""
+        if self.outbox.pace is not None and not self.outbox.pace.refusing and self.outbox.pace.owes(self.ledger.now):
+            self.blocker = <Outbox> self.outbox.pace.gate
+            self.stop()
+            return True
         if self.outbox.control_size <= self.control_max:
             return False
         self.outbox.choke()
         self.blocker = self.outbox
         self.stop()
         return True
+
+    cdef inline bint too_fast(self) noexcept:
+        """Is a PUBLISH now more than its client's pace allows? Python refuses it."""
+        return self.outbox.pace is not None and self.outbox.pace.refusing and self.outbox.pace.owes(self.ledger.now)
 
     cdef inline void note_position(self) noexcept:
         """A message that is to be acknowledged is about to be fanned out."""

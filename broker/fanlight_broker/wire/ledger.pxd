@@ -51,6 +51,7 @@ cdef class Meter:
 @cython.no_gc    # its owner drops it in its own __dealloc__
 cdef class PotShare(Pot):
     cdef readonly Pot whole
+    cdef public Py_ssize_t most       # its quota: what it may take, whatever the others leave
 
     cdef bint fits(self, Py_ssize_t octets) noexcept
 
@@ -61,6 +62,7 @@ cdef class Account:
     cdef:
         readonly Py_ssize_t stored
         public Py_ssize_t retained        # of these, in the retained store, with their places in its index
+        public Py_ssize_t most, retained_most    # its quotas of both: what it may take, whatever the others leave
         readonly uint64_t refused         # messages that found its share full
 
     cdef bint over(self, Ledger ledger) noexcept

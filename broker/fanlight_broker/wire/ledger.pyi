@@ -4,6 +4,8 @@ from typing import Any, final
 from fanlight_broker.wire.target import Target
 from fanlight_broker.wire.outbox import Outbox
 
+NO_QUOTA: int
+
 class Pot:
     name: str
     used: int
@@ -26,12 +28,15 @@ class Meter:
 @final
 class PotShare(Pot):
     whole: Pot
+    most: int
     def __init__(self, whole: Pot) -> None: ...
 
 @final
 class Account:
     stored: int
     retained: int
+    most: int
+    retained_most: int
     refused: int
     def keep(self, octets: int) -> None: ...
 

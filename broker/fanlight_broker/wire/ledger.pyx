@@ -4,6 +4,7 @@
 cimport cython
 from libc.math cimport INFINITY
 
+NO_QUOTA = 1 << 62
 
 cdef class PendingBatches:
     cdef int flush_batch(self) except -1:
@@ -65,9 +66,11 @@ cdef class PotShare(Pot):
     def __init__(self, Pot whole not None):
         Pot.__init__(self, whole.name)
         self.whole = whole
+        self.most = NO_QUOTA
 
     cdef bint fits(self, Py_ssize_t octets) noexcept:
-        return self.used + octets <= self.whole.share * (self.whole.limit - self.whole.used + self.used)
+        return self.used + octets <= self.most \
+            and self.used + octets <= self.whole.share * (self.whole.limit - self.whole.used + self.used)
 
     cdef bint charge(self, Py_ssize_t octets) noexcept:
         if octets > 0 and not self.fits(octets):
@@ -87,13 +90,19 @@ cdef class PotShare(Pot):
 @cython.final
 @cython.no_gc
 cdef class Account:
+    """What the messages that one principal keeps take."""
+
+    def __cinit__(self):
+        self.most = self.retained_most = NO_QUOTA
+
     cdef bint over(self, Ledger ledger) noexcept:
-        """Does it take more than its share?"""
-        return self.stored > ledger.stored_share * (ledger.stored_limit - ledger.stored + self.stored)
+        """Does it take more than its share, or its quota?"""
+        return self.stored > self.most \
+            or self.stored > ledger.stored_share * (ledger.stored_limit - ledger.stored + self.stored)
 
     cdef bint admits(self, Py_ssize_t octets, Ledger ledger) noexcept:
-        """Would it stay within its share with this many bytes more?"""
-        return self.stored + octets <= ledger.stored_share * (ledger.stored_limit - ledger.stored + self.stored)
+        """Would it stay within its share and its quota with this many bytes more?"""
+        return self.stored + octets <= self.most and self.stored + octets <= ledger.stored_share * (ledger.stored_limit - ledger.stored + self.stored)
 
     def keep(self, Py_ssize_t octets):
         """Count bytes kept beside messages; less than 0 for what is gone."""

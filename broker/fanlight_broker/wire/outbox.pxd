@@ -8,6 +8,7 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire.frames cimport Frame, Frames
 from fanlight_broker.wire.ledger cimport Ledger, Meter
+from fanlight_broker.wire.pace cimport Pace
 from fanlight_broker.wire.batch cimport Batch
 
 cdef enum Policy:
@@ -38,6 +39,7 @@ cdef class Outbox(Frames):
     cdef:
         Ledger ledger
         public Meter meter                 # of the port that accepted its connection
+        public Pace pace                   # of what its client publishes; None: as fast as it likes
         readonly Py_ssize_t limit          # bytes, for messages
         public Py_ssize_t frame_max        # bytes of the largest message its client takes
         Policy policy_code
@@ -100,9 +102,11 @@ cdef class Outbox(Frames):
 # One for all sessions of a ledger without a connection: closed, so nothing is ever in it, and nobody waits for it.
 cdef Outbox absent(Ledger ledger)
 
-cdef inline void count_published(Ledger ledger, Outbox publisher) noexcept:
-    """A message at the meter of the port that accepted its publisher."""
+cdef inline void count_published(Ledger ledger, Outbox publisher, Py_ssize_t octets) noexcept:
+    """A message at the meter of the port that accepted its publisher, and at its publisher's pace."""
     if publisher is None:
         ledger.meter.messages_in += 1
     else:
         publisher.meter.messages_in += 1
+        if publisher.pace is not None:
+            publisher.pace.spend(1, octets, ledger.now)

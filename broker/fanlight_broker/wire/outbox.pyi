@@ -1,6 +1,7 @@
 from typing import Any, final
 
 from fanlight_broker.wire.ledger import Ledger, Meter
+from fanlight_broker.wire.pace import Pace
 
 POLICIES: tuple[str, ...]
 BURST: int
@@ -14,6 +15,7 @@ class Owner: ...
 @final
 class Outbox:
     meter: Meter
+    pace: Pace | None
     limit: int
     frame_max: int
     size: int

@@ -32,11 +32,16 @@ cdef class PotCounts:
     cdef:
         PotTotals totals
         int64_t[POTS] used
+        int64_t[POTS] most            # its quota: what it may use, whatever the others leave
         public bint kept              # it is in the table of those who use anything (core.Shares)
+
+    cdef inline bint within(self, int pot, int64_t more) noexcept:
+        """Does its quota allow so much more?"""
+        return more <= 0 or self.used[pot] + more <= self.most[pot]
 
     cdef inline bint fits(self, int pot) noexcept:
         """Has it room for one more, of what is counted here?"""
-        return self.totals.room(pot, self.used[pot], self.totals.used[pot], 1)
+        return self.within(pot, 1) and self.totals.room(pot, self.used[pot], self.totals.used[pot], 1)
 
     cdef inline void count(self, int pot, int64_t more) noexcept:
         self.used[pot] += more

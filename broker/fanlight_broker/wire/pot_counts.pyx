@@ -3,7 +3,7 @@
 
 cimport cython
 
-LIMIT_MAX = 1 << 56    # so that a hundred times it is a number of 64 bits
+cdef int64_t LIMIT_MAX = <int64_t> 1 << 56    # so that a hundred times it is a number of 64 bits
 
 
 cdef inline int checked(int pot) except -1:
@@ -36,7 +36,18 @@ cdef class PotCounts:
     """What one principal uses."""
 
     def __cinit__(self, PotTotals totals not None):
+        cdef int pot
         self.totals = totals
+        for pot in range(POTS):
+            self.most[pot] = LIMIT_MAX
+
+    def bound(self, int pot, most):
+        """Its quota; None: it has none."""
+        self.most[checked(pot)] = LIMIT_MAX if most is None else min(<int64_t> most, LIMIT_MAX)
+
+    def most_of(self, int pot):
+        """Its quota, or None."""
+        return None if self.most[checked(pot)] == LIMIT_MAX else self.most[pot]
 
     def __bool__(self):
         """Is anything counted?"""
@@ -52,7 +63,8 @@ cdef class PotCounts:
 
     def has_room(self, int pot, int64_t more, int64_t leaving):
         """May it use more, when others have given back what they are `leaving`? Of what is counted here."""
-        return self.totals.room(checked(pot), self.used[pot], self.totals.used[pot] - leaving, more)
+        return self.within(checked(pot), more) \
+            and self.totals.room(pot, self.used[pot], self.totals.used[pot] - leaving, more)
 
     def add(self, int pot, int64_t more):
         """Count more, or less, for it and for all."""

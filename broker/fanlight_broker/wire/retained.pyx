@@ -241,7 +241,8 @@ cdef class RetainedTable:
     cdef bint shared(self, Account account, Py_ssize_t more) noexcept:
         """Do so many bytes more fit into a principal's shares? False is for Python, which rounds and counts."""
         cdef Ledger ledger = self.ledger
-        return 100 * <double> (account.retained + more) \
+        return account.retained + more <= account.retained_most and account.stored + more <= account.most \
+            and 100 * <double> (account.retained + more) \
             <= self.bytes_percent * (self.bytes_max - ledger.retained + account.retained) \
             and 100 * <double> (account.stored + more) \
             <= self.stored_percent * (ledger.stored_limit - ledger.stored + account.stored)

@@ -106,6 +106,7 @@ cdef class SubscriptionTable:
             if words > self.filter_words_max:
                 return False
         return counts.fits(self.counted) \
+            and counts.within(self.counted_bytes, self.held_bytes + 2 * size) \
             and counts.totals.room(self.counted_bytes, counts.used[self.counted_bytes], self.pot.used,
                                    self.held_bytes + self.placed_bytes + 2 * size)
 

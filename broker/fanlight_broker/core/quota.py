@@ -1,0 +1,110 @@
+"""A quota: what one principal may use and how fast, in absolute numbers (docs/decisions/0023-quotas.md).
+
+A share (shares.py) is a part of what the others leave, and every principal has one. A quota is an operator's number for
+some of them, and holds beside the share: the smaller one counts. Which quota a principal has is decided when one of its
+clients connects (`Quotas`), and again when others are put in force.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from fanlight_broker.core.permissions import Asker
+from fanlight_broker.core.shares import SharedPot
+
+
+class InvalidQuota(ValueError):
+    """A quota cannot be used. The text names the entry, and says what it may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Messages and bytes of topics and payloads a second; 0: as many as there are."""
+
+    messages: float = 0.0
+    octets: float = 0.0
+
+    def __bool__(self) -> bool:
+        return self.messages > 0 or self.octets > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """Of one principal: all its clients and sessions together. What is not named is not bounded by it."""
+
+    name: str = ""  # of the entry that it comes from; for people
+    pots: Mapping[SharedPot, int] = field(default_factory=dict)
+    connections: int | None = None
+    message_bytes: int | None = None  # of the payload of one message
+    publish: Rate = Rate()
+    deliver: Rate = Rate()
+    burst_seconds: float = 1.0  # of each rate, that may pass at once
+    refuse: bool = False  # what is published too fast: else its publisher is not read from for a while
+
+
+NO_QUOTA: Final = Quota()
+RATES: Final = ("publish_messages", "publish_bytes", "deliver_messages", "deliver_bytes")  # a second
+COUNTS: Final = ("connections", "message_bytes")
+OTHERS: Final = ("burst_seconds", "over_rate")
+POTS: Final = tuple(pot.value for pot in SharedPot)
+BURST_SECONDS_MAX: Final = 3_600.0
+
+
+def quota_of(entries: Mapping[str, object], name: str = "") -> Quota:
+    """A quota from its entries, as they are in a file of quotas or in what is known of a user. Raises InvalidQuota."""
+    counts: dict[str, int] = {}
+    rates: dict[str, float] = {}
+    burst, refuse = 1.0, False
+    for key, value in entries.items():
+        if key in RATES:
+            rates[key] = _number(key, value)
+        elif key in POTS or key in COUNTS:
+            counts[key] = _count(key, value)
+        elif key == "burst_seconds":
+            burst = _number(key, value)
+            if not 0 < burst <= BURST_SECONDS_MAX:
+                raise InvalidQuota(f"burst_seconds is {value!r}; it is above 0, at most {BURST_SECONDS_MAX:g}")
+        elif key == "over_rate":
+            if value not in ("hold", "refuse"):
+                raise InvalidQuota(f'over_rate is {value!r}; it is "hold" or "refuse"')
+            refuse = value == "refuse"
+        else:
+            raise InvalidQuota(f"there is no quota {key!r}; there are {', '.join((*COUNTS, *POTS, *RATES, *OTHERS))}")
+    return Quota(
+        name, {SharedPot(key): value for key, value in counts.items() if key in POTS},
+        counts.get("connections"), counts.get("message_bytes"),
+        Rate(rates.get("publish_messages", 0.0), rates.get("publish_bytes", 0.0)),
+        Rate(rates.get("deliver_messages", 0.0), rates.get("deliver_bytes", 0.0)), burst, refuse,
+    )  # fmt: skip
+
+
+def _count(key: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**56:
+        raise InvalidQuota(f"{key} is {value!r}; it is a whole number from 0 up")
+    return value
+
+
+def _number(key: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**56:
+        raise InvalidQuota(f"{key} is {value!r}; it is a number from 0 up, and 0 is no limit")
+    return float(value)
+
+
+class Quotas(Protocol):
+    """The quotas in force, none of which changes. Others take their place as a whole (`Broker.use_quotas`)."""
+
+    @property
+    def empty(self) -> bool: ...
+
+    def of(self, asker: Asker, own: Mapping[str, int]) -> Quota:
+        """The quota of the principal of a client. own: what is known of the user alone, which counts first."""
+        ...
+
+
+class NoQuotas:
+    """No file of quotas: only users have some, if they do."""
+
+    empty = True
+
+    def of(self, asker: Asker, own: Mapping[str, int]) -> Quota:
+        return quota_of(own, f"user {asker.user}") if own else NO_QUOTA

@@ -1,0 +1,47 @@
+# A pace: how fast one principal may go, in one direction; a token bucket of messages and one of octets.
+#
+#   tokens  <-- rate a second, up to the burst
+#      |----> one a message, one an octet; the last message may take more octets than there are: the rest is owed
+#
+# While it owes, its publishers are not read from (they wait for `gate`, an outbox of nobody), or what they publish is
+# refused; or a subscriber's outbox is not sent. The owner (core/paces.py) calls again when the debt is paid.
+# The method: RFC 2697 (srTCM), with one bucket of each kind, that may go below zero by one message.
+
+cimport cython
+from libc.stdint cimport uint64_t
+
+@cython.final
+@cython.no_gc
+cdef class Pace:
+    cdef:
+        readonly double messages_rate, octets_rate      # a second; infinity: no limit
+        readonly double messages_burst, octets_burst
+        double messages, octets                         # tokens; below zero: owed
+        double filled_at                                # the time of the tokens
+        public bint refusing                            # what is published while it owes is refused, not held back
+        public object gate                              # the Outbox that held publishers wait for, or None
+        readonly uint64_t spent                         # messages
+        readonly uint64_t refused                       # of them, by `owes_now` of a pace that refuses
+
+    cdef inline void fill(self, double now) noexcept:
+        cdef double seconds = now - self.filled_at
+        if seconds > 0:
+            self.filled_at = now
+            self.messages = min(self.messages + seconds * self.messages_rate, self.messages_burst)
+            self.octets = min(self.octets + seconds * self.octets_rate, self.octets_burst)
+
+    cdef inline void spend(self, double messages, double octets, double now) noexcept:
+        """So much has passed."""
+        self.fill(now)
+        self.messages -= messages
+        self.octets -= octets
+        self.spent += <uint64_t> messages
+
+    cdef inline bint owes(self, double now) noexcept:
+        """Must the next message wait?"""
+        if self.messages >= 1 and self.octets >= 1:
+            return False
+        self.fill(now)
+        return self.messages < 1 or self.octets < 1
+
+    cdef double wait(self, double now) noexcept
