@@ -35,6 +35,19 @@ class Indexer(Protocol):
         ...
 
 
+def identity(span: Span, archive: str) -> dict[str, Any]:
+    """What an index notes of its segment: one that differs is of another."""
+    return {"archive": archive, "epoch": span.epoch, "first": span.first, "end": span.end, "bytes": span.size}
+
+
+def read_index(folder: Path, archive: str, span: Span) -> tuple[bytes, dict[str, Any]] | None:
+    """The index of a segment, and the notes that it has if it is of this one; None if it has none. Raises OSError."""
+    try:
+        return (folder / (span.name + SUFFIX)).read_bytes(), identity(span, archive)
+    except FileNotFoundError:
+        return None
+
+
 class Indexes:
     """The indexes of one folder, for its writer.
 

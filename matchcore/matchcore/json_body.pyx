@@ -10,7 +10,7 @@
 
 The grammar is that of RFC 8259 and nothing beside it: no NaN, no comments, no comma at the end, no byte order mark.
 Strings must be UTF-8, also those that nobody asks for. A string without escapes stays in the body, another one is
-decoded into the TextScratch. Numbers of up to 19 digits with an exponent that a float has exactly need one multiplication
+decoded into the scratch. Numbers of up to 19 digits with an exponent that a float has exactly need one multiplication
 or division, which is then rounded correctly (W. D. Clinger, How to read floating point numbers accurately, 1990); the
 others are the C library's.
 """

@@ -39,9 +39,12 @@ _TIME_MAX: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(micr
 class Remote:
     """The archive of a broker. Raises the SDK's errors, ArchiveError. Not for several threads at once."""
 
-    def __init__(self, address: Address, filter: str, syntax: str, rows: int) -> None:
-        """rows: how many offsets are a piece of work, for there are no batches to be seen from here."""
-        self._filter, self._rows = filter, rows
+    def __init__(self, address: Address, filter: str, syntax: str, rows: int, where: str | None = None) -> None:
+        """rows: how many offsets are a piece of work, for there are no batches to be seen from here.
+
+        where: a selector, which the broker asks.
+        """
+        self._filter, self._rows, self._where = filter, rows, where
         self._syntax: SyntaxName = "mqtt" if syntax == "mqtt" else "amqp"
         self._connection = Connection(address, "spark source")
         try:
@@ -131,7 +134,9 @@ class Remote:
             async with asyncio.timeout(TURN_SECONDS):
                 for delay in fanlight.Backoff(initial=0.05, maximum=1.0).delays():
                     try:
-                        replay = await client.replay(self._filter, syntax=self._syntax, **wanted)
+                        replay = await client.replay(
+                            self._filter, syntax=self._syntax, where=self._where, **wanted
+                        )
                         break
                     except fanlight.LimitExceeded as error:
                         if error.details.get("limit") != "archive_replays_max":

@@ -30,8 +30,7 @@ from pyspark.sql.types import StructField, StructType
 
 import matchcore
 from fanlight_archive import SCHEMA, Archive
-from fanlight_archive.arrow import pa, pc
-from fanlight_archive.reader import Where
+from fanlight_archive.arrow import pa
 from fanlight_spark import broker, sink
 from fanlight_spark.broker import Address
 from fanlight_spark.options import known, one_of, positive
@@ -50,7 +49,10 @@ from fanlight_spark.positions import (
 )
 from fanlight_spark.pushdown import Wanted
 from fanlight_spark.remote import ARCHIVE_COLUMNS, DELIVERED, Remote
-from fanlight_spark.topics import index_of, matched
+from fanlight_spark.selection import Selection, worth_reading
+from fanlight_spark.topics import index_of
+from matchcore.selector import Selector
+from matchcore.where import parse_where
 
 #: The columns of `archive.SCHEMA`, as Spark has them.
 COLUMNS: Final = StructType([StructField(field.name, field.dataType) for field in from_arrow_schema(SCHEMA)])
@@ -59,7 +61,7 @@ BROKER_COLUMNS: Final = StructType([column for column in COLUMNS if column.name 
 
 OPTIONS: Final = frozenset(
     [
-        "path", "filter", "syntax", "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp",
+        "path", "filter", "syntax", "where", "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp",
         "maxOffsetsPerTrigger", "maxRecordsPerPartition", "failOnDataLoss", "onCorrupt", "pushdown",
         *broker.OPTIONS,
     ]
@@ -68,7 +70,7 @@ OPTIONS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """The options, read. Raises ValueError, matchcore.InvalidFilter."""
+    """The options, read. Raises ValueError, matchcore.InvalidFilter, matchcore.InvalidSelector."""
 
     place: str | Address  # the folder of an archive, or its broker
     filter: str | None
@@ -77,6 +79,7 @@ class SourceSettings:
     columns: Any  # of the DataFrame: a schema of Arrow
     bounds: Bounds
     index: matchcore.FrozenIndex | None
+    selector: Selector | None
     rows: int  # of a partition
     rows_per_trigger: int | None
     pushdown: bool
@@ -94,6 +97,7 @@ class SourceSettings:
         syntax = one_of(options, "syntax", ("amqp", "mqtt"))
         text = options.get("filter")
         index = index_of([(text, 0, syntax)]) if text is not None else None  # raises if it is invalid
+        selector = parse_where(options["where"]) if "where" in options else None  # raises if it is invalid
         fail = one_of(options, "failOnDataLoss", ("true", "false"))
         corrupt = one_of(options, "onCorrupt", ("fail", "skip") if fail == "true" else ("skip", "fail"))
         return cls(
@@ -104,6 +108,7 @@ class SourceSettings:
             _columns(schema, of_broker="url" in options),
             Bounds(fail_on_loss=fail == "true", skip_corrupt=corrupt == "skip"),
             index if "path" in options else None,
+            selector if "path" in options else None,
             positive(options, "maxRecordsPerPartition") or ROWS_PER_PARTITION,
             positive(options, "maxOffsetsPerTrigger"),
             one_of(options, "pushdown", ("false", "true")) == "true",
@@ -114,7 +119,13 @@ class SourceSettings:
         if isinstance(self.place, str):
             return Archive(self.place)
         everything = "#"
-        return Remote(self.place, self.filter if self.filter is not None else everything, self.syntax, self.rows)
+        filter = self.filter if self.filter is not None else everything
+        return Remote(self.place, filter, self.syntax, self.rows, self.options.get("where"))
+
+    def selection(self, wanted: Wanted | None = None) -> Selection:
+        """Which rows are wanted of what the archive, or its broker, gives."""
+        named = (self.filter, self.syntax) if self.filter is not None and self.index is not None else None
+        return Selection(named, self.index, self.selector, wanted)
 
     def rows_of(self, part: "Part", wanted: Wanted | None = None) -> Iterator[Any]:
         """The batches of a part, with the columns of the DataFrame."""
@@ -122,9 +133,18 @@ class SourceSettings:
             # Once more: what was planned may have gone since.
             first, end = self.bounds.range_of(archive, part.start, part.end)
             since, until = (wanted.since, wanted.until) if wanted else (None, None)
-            where = _where(self.index, wanted)
-            for batch in archive.read(first, end, since=since, until=until, where=where, lost=self.bounds.lost):
-                yield _shaped(batch, self.columns)
+            selection = self.selection(wanted)
+            where = None if selection.is_everything else selection.mask
+            lost = self.bounds.lost
+            if isinstance(archive, Archive):
+                indexes = selection.indexes(archive)
+                select = None if indexes is None else indexes.select
+                batches = archive.read(first, end, since=since, until=until, where=where, lost=lost, select=select)
+            else:
+                batches = archive.read(first, end, since=since, until=until, where=where, lost=lost)
+            for batch in batches:
+                if batch.num_rows:
+                    yield _shaped(batch, self.columns)
 
 
 @dataclass(frozen=True)
@@ -179,7 +199,8 @@ class BatchReader(DataSourceReader):
             if isinstance(archive, Remote) and wanted.since is not None:
                 first = max(first, archive.offset_at(wanted.since))
             last = last if wanted.end is None else min(last, wanted.end)
-            return _parts(archive, divide(archive, first, last, settings.rows, wanted.since, wanted.until))
+            ranges = divide(archive, first, last, settings.rows, wanted.since, wanted.until)
+            return _parts(archive, _wanted(archive, settings.selection(wanted), ranges))
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         if not isinstance(partition, Part):  # Spark's own, where we had none to give
@@ -234,7 +255,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         archive = self._now()
         first, last = self.settings.bounds.range_of(archive, Position.of(start), Position.of(end))
-        return _parts(archive, divide(archive, first, last, self.settings.rows))
+        ranges = divide(archive, first, last, self.settings.rows)
+        return _parts(archive, _wanted(archive, self.settings.selection(), ranges))
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, Part)
@@ -254,29 +276,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._archive
 
 
+def _wanted(archive: Log, selection: Selection, ranges: Iterable[tuple[int, int]]) -> Iterable[tuple[int, int]]:
+    return worth_reading(archive, selection, ranges) if isinstance(archive, Archive) else ranges
+
+
 def _parts(archive: Log, ranges: Iterable[tuple[int, int]]) -> list[InputPartition]:
     return [Part(position_at(archive, first), position_at(archive, end)) for first, end in ranges]
-
-
-def _where(index: matchcore.FrozenIndex | None, wanted: Wanted | None) -> Where | None:
-    """Which rows of a batch: by the option `filter`, and by what Spark has said of topics."""
-    conditions = bool(wanted and wanted.topics)
-    if index is None and not conditions:
-        return None
-
-    def mask(batch: Any) -> Any:
-        topics = batch.column(batch.schema.get_field_index("topic"))
-        found = None
-        if index is not None:
-            found = matched(index, topics, batch.column(batch.schema.get_field_index("syntax")))
-        if wanted is not None and conditions:
-            encoded = topics.dictionary_encode()
-            hold = pa.array([wanted.wants(topic) for topic in encoded.dictionary.to_pylist()], pa.bool_())
-            hold = hold.take(encoded.indices)
-            found = hold if found is None else pc.and_(found, hold)
-        return found
-
-    return mask
 
 
 def _columns(schema: StructType, *, of_broker: bool) -> Any:

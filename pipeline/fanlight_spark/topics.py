@@ -87,6 +87,11 @@ def matched(index: matchcore.FilterIndex, topics: Any, syntaxes: Any) -> Any:
     return pa.array(np.diff(offsets) > 0)
 
 
+def wants(index: matchcore.FilterIndex, topic: str, syntax: str) -> bool:
+    """Does any filter of an index without selectors match a topic?"""
+    return bool(_ids(index, topic, syntax, {}))
+
+
 def _match(index: matchcore.FilterIndex, topics: Any, syntax: str, fields: Fields | None) -> Matches:
     """By the buffers of the column, without an object for each topic."""
     width = np.int64 if pa.types.is_large_string(topics.type) else np.int32

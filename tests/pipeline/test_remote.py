@@ -55,6 +55,16 @@ def test_conditions_and_the_filter_leave_out_rows(spark: Any, start_broker: Star
     assert sorted(row.offset for row in frame.where("topic LIKE 'stock.%'").collect()) == list(range(200, 300, 3))
 
 
+def test_the_broker_asks_a_selector(spark: Any, start_broker: StartBroker, folder: Path) -> None:
+    broker = start_broker(archive=folder)
+    for options in ({"url": broker.url}, {"path": str(folder)}):
+        frame = spark.read.format("fanlight").options(**options, filter="stock.*.2", where="n < 20 OR n > 990").load()
+        expected = [*range(5, 20, 6), *range(995, 1000, 6)]
+        assert sorted(row.offset for row in frame.select("offset").collect()) == expected
+    with pytest.raises(Exception, match="n >"):
+        spark.read.format("fanlight").options(url=broker.url, where="n >").load().collect()
+
+
 def test_more_tasks_than_may_read_at_once_wait_for_their_turn(
     spark: Any, start_broker: StartBroker, folder: Path
 ) -> None:

@@ -9,6 +9,7 @@
         a third        a pattern that matches a third
         all            everything: the bar is 1.05
         dear           a condition on an indexed field, true of about one message in 300
+        peak           the same, true of two messages
         nothing        a topic that there is not
 
 `index_percent`, `index_with_fields_percent`: of the segments' bytes, which are compressed with LZ4 as by default. All
@@ -43,10 +44,12 @@ SEGMENT = 40  # batches
 SELDOM = 50_000
 ALARMS = dict.fromkeys((75_001, 275_001), "alarm.flood")
 FIELDS = "close, volume, payload.open"
+PEAK = b"9999.5"  # higher than all quotes: the close of the two alarms
 REPLAYS: dict[str, tuple[str, str | None]] = {
     "rare": ("alarm.flood", None), "seldom": ("alarm.fire", None),
     "everywhere": ("stock.nyse.A", None), "a third": ("stock.nasdaq.*", None),
-    "all": ("#", None), "dear": ("stock.#", "close > 1000"), "nothing": ("weather.*", None),
+    "all": ("#", None), "dear": ("stock.#", "close > 1000"), "peak": ("#", "close > 9000"),
+    "nothing": ("weather.*", None),
 }  # fmt: skip
 Indexer = Callable[[], SegmentIndexer] | None
 
@@ -92,8 +95,11 @@ def batches_of(rounds: int) -> Iterator[Any]:
                 "value": [quote.payload for _, quote in some],
                 "headers": pa.array(
                     [
-                        [{"key": key, "value": str(one.headers[key]).encode()} for key in ("close", "volume")]
-                        for _, one in some
+                        [
+                            {"key": "close", "value": close_of(number, one)},
+                            {"key": "volume", "value": str(one.headers["volume"]).encode()},
+                        ]
+                        for number, one in some
                     ],
                     MESSAGE.field("headers").type,
                 ),
@@ -108,6 +114,10 @@ def batches_of(rounds: int) -> Iterator[Any]:
             },
             schema=MESSAGE,
         )
+
+
+def close_of(number: int, quote: quotes.Quote) -> bytes:
+    return PEAK if number in ALARMS else str(quote.headers["close"]).encode()
 
 
 def is_alarm(number: int) -> bool:

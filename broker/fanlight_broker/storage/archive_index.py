@@ -13,27 +13,24 @@ segment is read as a whole. What an index says is never less than what matches.
 import secrets
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
 
 import numpy
 
 from fanlight_archive.arrow import pc
-from fanlight_archive.indexes import SUFFIX
+from fanlight_archive.indexes import identity, read_index
 from fanlight_archive.manifest import Span
 from fanlight_broker import event_log
 from fanlight_broker.core.condition import Condition
-from fanlight_broker.core.topics import SEPARATORS, SYNTAXES
+from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.storage.archived_rows import RowFormats
-from matchcore import parse_filter
-from matchcore.errors import InvalidFrozenIndex
 from matchcore.field_numbers import FieldNumbers
+from matchcore.message_index import TOPIC, IndexedSegments, MessageLookup, prefixes_of
 from matchcore.message_rows import MessageRows
-from matchcore.record_columns import Interval
 from matchcore.record_texts import TextCodes
-from matchcore.records import ColumnOf, FrozenRecordIndex, TextColumn, freeze_columns
-from matchcore.selector import Attribute, Present, Source
+from matchcore.records import ColumnOf, TextColumn, freeze_columns
+from matchcore.selector import Attribute, Present
 from matchcore.where import parse_where
 
 log: Final = event_log.get("archive")
@@ -41,8 +38,6 @@ log: Final = event_log.get("archive")
 ROWS_MAX: Final = 8_000_000  # of a segment that is indexed: 32 MB of codes while it is open
 TOPICS_SHARE: Final = 10  # topics take a tenth of their segment at most; with more they are left out
 BLOCK: Final = 1_024  # rows for which a latest time is kept
-DENSE: Final = 2  # if every second row may match, the segment is read as a whole
-TOPIC: Final = {syntax: Attribute(Source.MESSAGE, ("topic", syntax)) for syntax in SYNTAXES}
 OTHERS: Final = frozenset(("text", "boolean", "present"))
 
 
@@ -81,7 +76,7 @@ class SegmentIndexer:
             field: ColumnOf(numbers=numbers, lacks=OTHERS)
             for field, numbers in zip(self._numbers.fields, self._numbers.columns(self._rows), strict=True)
         }
-        notes = {**_identity(span, archive), "times": self._times, "body_formats": self._body_formats}
+        notes = {**identity(span, archive), "times": self._times, "body_formats": self._body_formats}
         without = freeze_columns(self._rows, columns, notes=notes)
         room = span.size // self._topics_share if self._topics_share else 1 << 62
         if self._rows + 8 * sum(map(len, self._topics.values())) > room:  # the least that it takes
@@ -126,7 +121,7 @@ class SegmentIndexer:
             times.append((end, latest))
 
 
-class SegmentRows:
+class SegmentRows(IndexedSegments[Span]):
     """Which rows of closed segments a replay has to look at.
 
     wants         whether it wants the messages of a topic in a syntax
@@ -143,67 +138,9 @@ class SegmentRows:
         condition: Condition | None,
         body_formats: str = "",
     ) -> None:
-        self._folder, self._archive, self._wants = folder, archive, wants
-        self._selector = None if condition is None else condition.selector
-        self._body_formats = body_formats
-        tokens = parse_filter(filter, syntax).tokens
-        leading = list(takewhile(lambda token: isinstance(token, bytes), tokens))
-        # Whatever the syntax of a topic, its words are the same.
-        self._prefixes = {one: SEPARATORS[one].join(leading) for one in SYNTAXES}  # type: ignore[arg-type]
-
-    def select(self, span: Span) -> Sequence[int] | None:
-        """Rows of a segment, ascending, among which all are that match; None: all of it."""
-        found = None
-        index = self._opened(span)
-        if index is not None:
-            try:
-                found = self._rows_of(index)
-            except InvalidFrozenIndex as error:
-                _report(span, error)
-        return found
-
-    def first_since(self, span: Span, time: int) -> int:
-        """The row of a segment before which no message is as late as a time."""
-        index = self._opened(span)
-        first = 0
-        for end, latest in index.notes["times"] if index is not None else ():
-            if latest >= time:
-                break
-            first = end
-        return first
-
-    def _rows_of(self, index: FrozenRecordIndex) -> Sequence[int] | None:
-        among: dict[Attribute, Sequence[Interval]] = {}
-        for syntax, prefix in self._prefixes.items():
-            if (words := index.texts(TOPIC[syntax])) is not None:
-                wants = partial(self._wants_topic, syntax)
-                among[TOPIC[syntax]] = words.matching(wants, prefix)
-        selector = self._selector if index.notes.get("body_formats") == self._body_formats else None
-        if selector is None and all(self._is_all(index, *each) for each in among.items()):
-            return None
-        ids = index.candidates(selector, among=among or None).ids
-        return None if len(ids) * DENSE >= index.records else ids.tolist()
-
-    @staticmethod
-    def _is_all(index: FrozenRecordIndex, attribute: Attribute, found: Sequence[Interval]) -> bool:
-        return sum(last - first + 1 for first, last in found) == len(index.texts(attribute) or ())
-
-    def _wants_topic(self, syntax: str, topic: bytes) -> bool:
-        return self._wants(topic, syntax)
-
-    def _opened(self, span: Span) -> FrozenRecordIndex | None:
-        try:
-            index = FrozenRecordIndex((self._folder / (span.name + SUFFIX)).read_bytes(), span.name + SUFFIX)
-        except FileNotFoundError:
-            return None
-        except (OSError, InvalidFrozenIndex) as error:
-            _report(span, error)
-            return None
-        wanted = _identity(span, self._archive)
-        if {name: index.notes.get(name) for name in wanted} != wanted:
-            _report(span, "it is of another segment")
-            return None
-        return index
+        selector = None if condition is None else condition.selector
+        lookup = MessageLookup(wants, prefixes_of(filter, syntax), selector, body_formats)
+        super().__init__(partial(read_index, folder, archive), lookup, _report)
 
 
 def fields_named(text: str) -> tuple[Attribute, ...]:
@@ -218,10 +155,6 @@ def fields_named(text: str) -> tuple[Attribute, ...]:
             assert isinstance(test, Present)
             found[test.attribute] = None
     return tuple(found)
-
-
-def _identity(span: Span, archive: str) -> dict[str, Any]:
-    return {"archive": archive, "epoch": span.epoch, "first": span.first, "end": span.end, "bytes": span.size}
 
 
 def _column(batch: Any, name: str) -> Any:
