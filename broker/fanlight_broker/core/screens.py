@@ -111,7 +111,7 @@ class Screens:
             self._leave(id)
             raise
         subscription.id = id
-        screen.ids.add(id)
+        screen.add(id)
         self._count += 1
         self.nbytes += nbytes_of(screen) - before
         return found is None
@@ -138,7 +138,7 @@ class Screens:
         screen = self._of_filter[key]
         before = nbytes_of(screen)
         screen.screen.remove(subscription.id)
-        screen.ids.remove(subscription.id)
+        screen.remove(subscription.id)
         self._count -= 1
         self._leave(subscription.id)
         if screen.ids:

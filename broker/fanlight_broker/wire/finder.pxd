@@ -47,6 +47,8 @@ cdef class Finder:
         public Py_ssize_t topic_bytes_max, topic_words_max
         readonly uint64_t built           # topics that were worked out
         uint64_t asked, serial
+        list of_one                       # targets of the last message on a topic with selectors; or None
+        list spare                        # an empty list, for groups; or None
         list interned                     # lists of targets, each at the place of its hash
         Py_ssize_t to_purge               # places of it that may still have a target that is gone
         # The last answer.
@@ -63,6 +65,9 @@ cdef class Finder:
     cdef list list_of(self, const uint32_t* ids, Py_ssize_t count)
     cdef bint has_partly(self, const uint32_t* ids, Py_ssize_t count) noexcept
     cdef list left_in(self, list ids, const char* topic, Py_ssize_t size, unsigned char syntax)
+    cdef list list_of_one(self, const uint32_t* ids, Py_ssize_t count)
+    cdef bint are_of(self, list found, const uint32_t* ids, Py_ssize_t count) noexcept
+    cdef list new_list(self, const uint32_t* ids, Py_ssize_t count)
     cdef bint gather_all(self, const uint32_t* ids, Py_ssize_t count, bytes first, bint screens, const char* topic,
                          Py_ssize_t size, unsigned char syntax) except -1
     cdef Py_ssize_t choose(self, RouteScreens screens, Message message, object owner) except -1

@@ -8,7 +8,7 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE, PyList_New, PyList_SET_ITEM
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from cpython.ref cimport Py_INCREF
+from cpython.ref cimport Py_INCREF, PyObject
 from libc.string cimport memchr, memcmp
 
 from array import array
@@ -22,11 +22,24 @@ from fanlight_broker.wire.target cimport Target
 
 from fanlight_broker.wire.gather import apart, gather
 
+cdef extern from *:
+    void prefetch "__builtin_prefetch" (const void* at) noexcept nogil
+    void Py_SET_SIZE(object thing, Py_ssize_t size)
+
 cdef enum:
+    CACHE_LINE = 64          # bytes
+    OUTBOX_BYTES = 256       # of an outbox, that a delivery reads
     LISTS = 1024             # places for lists that are shared
     SHARED_MOST = 256        # targets of a list that is: to compare longer ones costs more than it saves
 
 cdef uint64_t FACTOR = 0x9E3779B97F4A7C15
+
+
+cdef inline void prefetch_outbox(Target target) noexcept:
+    cdef char* box = <char*> <void*> target.direct if target.window is None else <char*> <void*> target.window.box
+    cdef Py_ssize_t at
+    for at in range(0, OUTBOX_BYTES, CACHE_LINE):
+        prefetch(box + at)
 
 
 cdef class Finder:
@@ -96,43 +109,92 @@ cdef class Finder:
 
     @cython.boundscheck(False)
     cdef list list_of(self, const uint32_t* ids, Py_ssize_t count):
-        """The subscriptions with these ids; None if it takes more than that to deliver to them."""
+        """The subscriptions with these ids, and `groups`; None if it takes more than that to deliver to them."""
         cdef uint64_t hash = count
         cdef Py_ssize_t i
-        cdef Target target
-        cdef list found, by_id = self.by_id
+        cdef list found
         if self.partly and self.has_partly(ids, count):
             return None
         for i in range(count):
             hash = (hash ^ ids[i]) * FACTOR
         found = <list> PyList_GET_ITEM(self.interned, hash >> 54)
-        if found is not None and PyList_GET_SIZE(found) == count:
-            for i in range(count):
-                if PyList_GET_ITEM(found, i) != PyList_GET_ITEM(by_id, ids[i]):
-                    break
-            else:
-                return found
+        if found is not None and self.are_of(found, ids, count):
+            return found
+        found = self.new_list(ids, count)
+        if found is not None and self.groups is None and count <= SHARED_MOST:
+            self.interned[hash >> 54] = found
+        return found
+
+    cdef list list_of_one(self, const uint32_t* ids, Py_ssize_t count):
+        """The same for one message: a list that only the next one may have, too.
+
+        Messages differ, and so do those who want them. Lists that are kept would rarely be found again, and to drop one
+        reads all that it refers to.
+        """
+        cdef list found = self.of_one
+        if self.partly and self.has_partly(ids, count):
+            return None
+        if found is not None and self.are_of(found, ids, count):
+            return found
+        found = self.new_list(ids, count)
+        self.of_one = found if self.groups is None else None
+        return found
+
+    cdef bint are_of(self, list found, const uint32_t* ids, Py_ssize_t count) noexcept:
+        """Are these the subscriptions with these ids?"""
+        cdef Py_ssize_t i
+        cdef list by_id = self.by_id
+        if PyList_GET_SIZE(found) != count:
+            return False
+        for i in range(count):
+            if PyList_GET_ITEM(found, i) != PyList_GET_ITEM(by_id, ids[i]):
+                return False
+        return True
+
+    cdef list new_list(self, const uint32_t* ids, Py_ssize_t count):
+        """The subscriptions with these ids, and `groups`. None: two are of one session, or not all are subscriptions.
+
+        Subscriptions are all over the memory. So a first walk asks for all of them at once, and the second for their
+        outboxes, which the fan-out needs next.
+        """
+        cdef uint64_t asked = self.asked
+        cdef Py_ssize_t i, size = 0
+        cdef PyObject* each
+        cdef Target target
+        cdef list by_id = self.by_id, found = unseen(PyList_New(count))
+        cdef list groups = self.spare if self.spare is not None else unseen([])
+        self.spare = None
+        # From here on no object is made, so nothing else runs.
+        if asked != self.asked:
+            return None    # somebody else has asked meanwhile, and `ids` are not ours any more
+        for i in range(count):
+            each = <PyObject*> PyList_GET_ITEM(by_id, ids[i])
+            prefetch(each)
+            prefetch(<char*> each + CACHE_LINE)
         self.serial += 1
         for i in range(count):
-            if type(<object> PyList_GET_ITEM(by_id, ids[i])) is not Target:
+            each = <PyObject*> PyList_GET_ITEM(by_id, ids[i])
+            if type(<object> each) is not Target:
                 return None
-            target = <Target> PyList_GET_ITEM(by_id, ids[i])
-            if target.extras is not None and target.extras.group is not None:
-                return None
+            target = <Target> each
+            if target.grouped:
+                if target.extras.group.gathered != self.serial:
+                    target.extras.group.gathered = self.serial
+                    groups.append(target.extras.group)
+                continue
             if target.window is not None:
                 if target.window.gathered == self.serial:
                     return None
                 target.window.gathered = self.serial
-        i = self.asked
-        found = unseen(PyList_New(count))
-        if <uint64_t> i != self.asked:
-            return None    # somebody else has asked meanwhile, and `ids` are not ours any more
-        for i in range(count):
-            value = <object> PyList_GET_ITEM(by_id, ids[i])
-            Py_INCREF(value)
-            PyList_SET_ITEM(found, i, value)
-        if count <= SHARED_MOST:
-            self.interned[hash >> 54] = found
+            prefetch_outbox(target)
+            Py_INCREF(target)
+            PyList_SET_ITEM(found, size, target)
+            size += 1
+        if size < count:
+            Py_SET_SIZE(found, size)
+            self.groups = groups
+        else:
+            self.spare = groups
         return found
 
     cdef bint has_partly(self, const uint32_t* ids, Py_ssize_t count) noexcept:
@@ -201,7 +263,7 @@ cdef class Finder:
             asked = self.asked
             count = self.put_together(screens.plain, found, true)
             self.groups = self.screens = None
-            self.targets = self.list_of(self.chosen, count)
+            self.targets = self.list_of_one(self.chosen, count)
             if self.asked == asked and (self.targets is not None or self.gather_all(
                     self.chosen, count, None, False, message.topic_at, message.topic_size, message.syntax)):
                 return true
@@ -286,7 +348,7 @@ cdef class Finder:
         cdef list found
         cdef Target target
         cdef Py_ssize_t ids = PyList_GET_SIZE(self.by_id)
-        self.patched_from = self.patched_to = self.targets = None
+        self.patched_from = self.patched_to = self.targets = self.of_one = None
         self.patched_by = None
         while self.to_purge and looked_at < places:
             self.to_purge -= 1

@@ -62,7 +62,7 @@ def gather(list by_id not None, tuple ids not None, bytes first, bytes separator
         target = <Target?> found
         if not begins_with(first, target.filter, target.syntax_number, octets):
             continue
-        if target.extras is not None and target.extras.group is not None:
+        if target.grouped:
             key = <size_t> <void*> target.extras.group
             if key not in known:
                 known[key] = None

@@ -30,7 +30,7 @@ cdef class QueueGroup(Members):
     def add(self, Target target not None, Queue queue=None):
         """Add a member. One with a window brings a queue; the group keeps that of the first."""
         self.members.append(target)
-        target.extra().group = self
+        target.join_group(self)
         if target.window is not None:
             if self.queue is None:
                 self.queue = <Queue?> queue
@@ -47,7 +47,7 @@ cdef class QueueGroup(Members):
         del self.members[self.place_of(target)]
         if target.window is not None:
             self.forget_consumers(target.window)
-        target.extras.group = None
+        target.leave_group()
         if queue is None or target.window is None:
             return None
         heir = self.heir()

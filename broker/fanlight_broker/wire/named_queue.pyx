@@ -78,13 +78,13 @@ cdef class NamedQueue(Members):
 
     def bind(self, Target binding not None):
         """Messages of this filter are for it. Its destination is `origin`."""
-        binding.extra().group = self
+        binding.join_group(self)
         self.members.append(binding)
 
     def unbind(self, Target binding not None):
         """No more. ValueError if it was not bound."""
         self.members.remove(binding)
-        binding.extras.group = None
+        binding.leave_group()
 
     # -- messages come ----------------------------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ cdef class Route:
         if screens is not None:
             self.nbytes += screens.bytes_held()
         for target in targets:
-            if target.extras is not None and target.extras.parts is not None:
+            if target.merged:
                 self.nbytes += MERGED_BYTES + 8 * len(target.extras.parts)
                 self.nbytes += PyBytes_GET_SIZE(target.variant.identifiers)
         return 0

@@ -235,6 +235,7 @@ cdef class RouteCache:
         """
         self.count_screened()
         self.for_one = None
+        self.batcher.forget()
         self.unswept = True
 
     def altered(self, bytes filter not None, int syntax):

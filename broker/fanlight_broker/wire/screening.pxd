@@ -22,6 +22,7 @@ cdef class FilterScreen:
         readonly unsigned char syntax_number
         readonly object screen            # the selectors, by the ids of their subscriptions; in no cycle
         readonly set ids                  # of these
+        Py_ssize_t count                  # how many: beside `screen`, which is read for each message
         public uint32_t id                # the router's
 
 @cython.final

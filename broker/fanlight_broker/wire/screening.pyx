@@ -4,7 +4,6 @@
 cimport cython
 from cpython.bytes cimport PyBytes_GET_SIZE
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
-from cpython.set cimport PySet_Size
 from libc.stdint cimport uint32_t
 
 from fanlight_broker.wire.hidden cimport unseen
@@ -27,6 +26,16 @@ cdef class FilterScreen:
         self.screen = screen
         self.ids = unseen(set())
 
+    def add(self, uint32_t id):
+        """A subscription is in force."""
+        self.ids.add(id)
+        self.count = len(self.ids)
+
+    def remove(self, uint32_t id):
+        """It is no more. Raises KeyError if it was not."""
+        self.ids.remove(id)
+        self.count = len(self.ids)
+
 
 @cython.no_gc
 cdef class RouteScreens:
@@ -43,7 +52,7 @@ cdef class RouteScreens:
         """How many have selectors."""
         cdef Py_ssize_t i, count = 0
         for i in range(PyList_GET_SIZE(self.screens)):
-            count += PySet_Size((<FilterScreen> PyList_GET_ITEM(self.screens, i)).ids)
+            count += (<FilterScreen> PyList_GET_ITEM(self.screens, i)).count
         return count
 
 

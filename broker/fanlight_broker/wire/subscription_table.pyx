@@ -84,7 +84,7 @@ cdef class SubscriptionTable:
         cdef int hashes = 0
         if target.partly:
             return False
-        if target.extras is not None and (target.extras.group is not None or target.extras.condition is not None):
+        if target.grouped or (target.extras is not None and target.extras.condition is not None):
             return False
         if size and text[0] == c"$":
             return False

@@ -35,7 +35,7 @@ cdef inline uint32_t hash_of_filter(bytes filter, object group) except? 0:
 
 
 cdef inline object group_name(Target target):
-    return target.extras.group.name if target.extras is not None and target.extras.group is not None else None
+    return target.extras.group.name if target.grouped else None
 
 
 cdef class Subscriptions:

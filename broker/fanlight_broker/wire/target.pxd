@@ -32,6 +32,7 @@ cdef class Members(Consumers):
     cdef:
         readonly str name
         readonly list members
+        uint64_t gathered                 # of a Finder, that looks for groups with several members on one topic
         readonly bint takes_all           # its queue keeps messages of every quality, not only of QoS 1 and 2
         readonly Queue queue              # of a group: what no member can take now; None if no member has a window
 
@@ -72,12 +73,15 @@ cdef class Target:
         readonly unsigned char echo       # Echo
         readonly unsigned char syntax_number
         public unsigned char partly       # its owner may not read all that its filter matches: see Finder.may_read
+        # What is to be looked for in `extras`, which a delivery reads for these alone: its memory is mostly not cached.
+        unsigned char grouped             # a group
+        unsigned char merged              # parts
         bint done                         # it delivers nothing more; see also Window.ended, Outbox.closed
 
     cdef inline void delivered_more(self, Py_ssize_t messages) noexcept:
         cdef Target part
         self.handed += messages
-        if self.extras is not None and self.extras.parts is not None:
+        if self.merged:
             for part in self.extras.parts:
                 part.handed += messages
 
@@ -92,7 +96,13 @@ cdef class Target:
             return self.echo == ALL or (publisher is self.window.box) == (self.echo == ONLY_OWN)
         return not (self.done or self.direct.closed or (self.echo == NOT_OWN and publisher is self.direct))
 
+    cdef inline Consumer consumer(self):
+        """Of its group's queue, or None."""
+        return self.extras.consumer if self.grouped else None
+
     cdef Extras extra(self)
+    cdef int join_group(self, Members group) except -1
+    cdef int leave_group(self) except -1
     cdef bint joins(self, int qos) noexcept
     cdef bint stalled(self) noexcept
     cdef Py_ssize_t pending(self)

@@ -88,6 +88,7 @@ cdef class Target:
         self.remaining = after
         if parts is not None:
             self.extra().parts = unseen(parts)
+            self.merged = True
         if condition is not None:
             self.extra().condition = condition
         if credit != UNLIMITED_CREDIT:
@@ -98,6 +99,16 @@ cdef class Target:
         if self.extras is None:
             self.extras = Extras.__new__(Extras)
         return self.extras
+
+    cdef int join_group(self, Members group) except -1:
+        self.extra().group = group
+        self.grouped = True
+        return 0
+
+    cdef int leave_group(self) except -1:
+        self.extras.group = None
+        self.grouped = False
+        return 0
 
     @property
     def waiting_messages(self):
@@ -112,7 +123,7 @@ cdef class Target:
     @property
     def parts(self):
         """Of a merged target: the targets that it replaces; else None."""
-        return self.extras.parts if self.extras is not None else None
+        return self.extras.parts if self.merged else None
 
     @property
     def condition(self):
@@ -122,7 +133,7 @@ cdef class Target:
     @property
     def group(self):
         """The queue group that it is a member of, or None."""
-        return self.extras.group if self.extras is not None else None
+        return self.extras.group if self.grouped else None
 
     @property
     def outbox(self):
@@ -173,7 +184,7 @@ cdef class Target:
         cdef Outbox outbox = self.direct
         if self.window is not None:
             if publication.qos and variant.qos:
-                self.window.offer(publication, variant, self.extras.consumer if self.extras is not None else None)
+                self.window.offer(publication, variant, self.consumer())
                 return self.count()
             outbox = self.window.box
             if not self.window.open:
@@ -327,5 +338,5 @@ cdef class Target:
         """Its client has changed the options of the subscription."""
         self.variant = variant
         self.echo = NOT_OWN if no_echo else ALL
-        if self.extras is not None and self.extras.group is not None:
+        if self.grouped:
             self.extras.group.renew_consumer(self)
