@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+import matchcore
 from fanlight_broker.core.limits import SubscribePartly
-from fanlight_broker.core.permissions import UNRESTRICTED
-from tests.broker.core.reference import Reference, Rule, allow, deny
+from fanlight_broker.core.permissions import UNRESTRICTED, Action, Asker, FilterVerdict, Verdict
+from tests.broker.core.reference import Reference, ReferenceGrant, Rule, allow, deny
 from tests.broker.protocols.permitted import DIALECTS, NativeClient, World
 
 ALL = allow("all")
@@ -228,3 +229,57 @@ def test_classes_that_nobody_is_in_are_released_and_their_numbers_mean_others_th
         client.publish("secret/a")
     assert len(reader.topics()) == 6
     assert all(grant.holders > 0 for grant in permissions.grants.values())
+
+
+def test_what_a_client_asked_for_goes_on_when_it_has_gone_and_holds_no_class() -> None:
+    world = World()
+    permissions = Reference(deny("publish", "secret/#", user="s"), ALL)
+    world.broker.use_permissions(permissions)
+    client = world.client("native", "s")
+    subscriber = client.peer.protocol.client.subscriber
+    client.peer.vanish()
+    for topic, permitted in ((b"secret/a", False), (b"open/a", True)):
+        assert world.broker.enforcement.decide(subscriber, Action.PUBLISH, topic, "mqtt").allowed == permitted
+    assert subscriber.badge is None
+    assert all(badge.holders == 0 for badge in world.broker.enforcement._badges.values())
+
+
+class Narrow(Reference):
+    """Rules whose own limit of topics is less than the broker's."""
+
+    def grant_of(self, asker: Asker) -> ReferenceGrant:
+        grant = super().grant_of(asker)
+        decide, decide_filter = grant.decide, grant.decide_filter
+
+        def narrow(action: Action, topic: bytes = b"", syntax: str = "", fields: Any = None) -> Verdict:
+            if topic.count(b"/") > 3:
+                matchcore.split_topic(topic, syntax, max_words=4)
+            return decide(action, topic, syntax, fields)
+
+        def narrow_filter(action: Action, filter: bytes, syntax: str) -> FilterVerdict:
+            if filter.count(b"/") > 3:
+                matchcore.parse_filter(filter, syntax, max_words=4)
+            return decide_filter(action, filter, syntax)
+
+        grant.decide, grant.decide_filter = narrow, narrow_filter  # type: ignore[method-assign]
+        return grant
+
+
+@dialects
+def test_a_topic_that_rules_cannot_look_at_is_invalid_and_reaches_nobody_in_part(dialect: str) -> None:
+    world = World()
+    client, whole, other = world.client(dialect, "s"), world.client("native", "o"), world.client("native", "p")
+    long = "a/b/c/d/e"
+    for each in (client, whole):
+        each.subscribe("#")
+    client.subscribe(long)
+    world.broker.use_permissions(Narrow(deny("subscribe", "secret/#", user="s"), ALL))
+    world.turn()
+    if client.peer.close_reason is not None:  # for the filter that ended, which MQTT says so
+        client = world.client(dialect, "s")
+        client.subscribe("#")
+    assert not client.subscribe(long)
+    client.publish(long, qos=1)
+    other.publish("x/y")
+    assert (client.topics(), whole.topics()) == (["x/y"], ["x/y"])
+    assert not client.peer.gone

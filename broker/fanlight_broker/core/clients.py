@@ -70,20 +70,20 @@ class Clients:
         subscriber  its session's, which was let in (`check`); None without a session
         limits      quotas that are known of the user alone
         """
+        number = self.connects + 1
         if subscriber is None:
+            name = name or f"client-{number}"
+            asker = origin.asker(user if verified else "", name, protocol)
+            if self._enforcement.restricted:
+                self._enforcement.check_connect(asker)
             share = self._shares.of(principal_of(user, address, verified=verified))
+            self.check(share, self.quota_of(asker, limits))
             subscriber = Subscriber(
-                name or f"client-{self.connects + 1}", user, protocol, format, share, new_inbox(), verified, label,
-                origin=origin,
+                name, user, protocol, format, share, new_inbox(), verified, label, origin=origin
             )
-            self._enforcement.check_connect(subscriber.asker)
-            self.check(share, self.quota_of(subscriber.asker, limits))
-        self.connects += 1
-        number = self.connects
+        self.connects = number
         self._shares.join(subscriber.share)
-        outbox.pace = self.paces.join(
-            subscriber.share.principal, self.quota_of(subscriber.asker, limits), now
-        )
+        outbox.pace = self.paces.join(subscriber.share.principal, self.quota_of(subscriber.asker, limits), now)
         client = Client(number, subscriber, agent, address, port, outbox, connection, format, now)
         subscriber.client = client
         outbox.owner = client

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import matchcore
 from fanlight_broker import event_log
-from fanlight_broker.core.errors import NotPermitted
+from fanlight_broker.core.errors import InvalidTopic, NotPermitted
 from fanlight_broker.core.limits import Limits, SubscribePartly
 from fanlight_broker.core.metrics import MetricFamily
 from fanlight_broker.core.permissions import (
@@ -96,7 +96,7 @@ class Enforcement:
         self._idle: dict[int, Badge] = {}  # those of them that nobody has
         self._clearing = False
         self._fields: FieldsOf | None = None
-        self._logged: set[tuple[str, Action, str]] = set()
+        self._logged: set[int] = set()
         router.leave_out_with(self.may_read)
 
     @property
@@ -124,7 +124,11 @@ class Enforcement:
             return badge
         if badge is None and not self.restricted:
             return None
-        subscriber.badge = badge = self._join(subscriber.asker)
+        badge = self._join(subscriber.asker)
+        if subscriber.gone:  # what it has asked for goes on: nobody will say that it has left
+            self._drop(badge)
+            return badge
+        subscriber.badge = badge
         if subscriber.client is not None:
             subscriber.client.connection.use_badge(badge)
         return badge
@@ -141,6 +145,9 @@ class Enforcement:
     def leave(self, subscriber: Subscriber) -> None:
         """It is no more."""
         badge, subscriber.badge = subscriber.badge, None
+        self._drop(badge)
+
+    def _drop(self, badge: Badge | None) -> None:
         if badge is None:
             return
         badge.holders -= 1
@@ -176,7 +183,10 @@ class Enforcement:
     @staticmethod
     def _ask(grant: Grant, kind: int, topic: bytes, syntax: int) -> bool:
         """For the lanes: is it allowed, whatever the message says?"""
-        verdict = grant.decide(KINDS[kind], topic, SYNTAXES[syntax])
+        try:
+            verdict = grant.decide(KINDS[kind], topic, SYNTAXES[syntax])
+        except matchcore.InvalidTopic:
+            return False  # Python says what is wrong with it
         return verdict.allowed and not verdict.by_content
 
     def decide(
@@ -216,7 +226,12 @@ class Enforcement:
 
     def may_read(self, subscription: Subscription, topic: bytes, syntax: int) -> bool:
         """May the owner of a partly allowed subscription have what is published on a topic that it matches?"""
-        return self.decide(subscription.owner, Action.SUBSCRIBE, topic, SYNTAXES[syntax]).allowed
+        if subscription.ended:
+            return False
+        try:
+            return self.decide(subscription.owner, Action.SUBSCRIBE, topic, SYNTAXES[syntax]).allowed
+        except InvalidTopic:
+            return False
 
     def may_replay(self, subscriber: Subscriber, topic: bytes, syntax: int) -> bool:
         """May it have what was published on a topic? For replays that are partly allowed."""
@@ -270,8 +285,6 @@ class Enforcement:
 
     def check_connect(self, asker: Asker, will: Will | None = None) -> None:
         """May somebody connect who is no subscriber yet, and leave a will? Raises NotPermitted."""
-        if not self.restricted:
-            return
         grant = self.permissions.grant_of(asker)
         try:
             asked: list[tuple[Action, bytes, str]] = [(Action.CONNECT, b"", "")]
@@ -310,7 +323,7 @@ class Enforcement:
         rule = rule or NO_RULE
         self.denied_by[rule if rule in self.denied_by or len(self.denied_by) < RULES_MAX else OTHERS] += 1
         named = f" {masked(subject, syntax).decode('utf-8', 'backslashreplace')}" if syntax else ""
-        cause = (client, action, rule)
+        cause = hash((client, action, rule))
         if cause not in self._logged:
             if len(self._logged) >= LOGGED_MAX:
                 self._logged.clear()

@@ -21,7 +21,6 @@ from fanlight_broker.core.errors import (
     LimitExceeded,
     MessagesGone,
     NoSuchQueue,
-    NotPermitted,
     QueueInUse,
     StoreUnavailable,
     Unsupported,
@@ -320,7 +319,7 @@ class Queues:
         try:
             for text, syntax in queue.filters:
                 self._subscribing.check_permission(subscriber, text, syntax, whole=True)
-        except NotPermitted:
+        except FanlightError:
             self.leave(consumer, now)
             consumer.ended("not_permitted")
 

@@ -15,7 +15,7 @@ from typing import Final
 from fanlight_broker import event_log
 from fanlight_broker.core.clients import Clients
 from fanlight_broker.core.enforcement import UNKNOWN, Enforcement
-from fanlight_broker.core.errors import NotPermitted
+from fanlight_broker.core.errors import FanlightError, NotPermitted
 from fanlight_broker.core.permissions import Action
 from fanlight_broker.core.queues import Queues
 from fanlight_broker.core.sessions import Sessions
@@ -57,16 +57,18 @@ class Rechecking:
         self._go_on(self._everybody(), self._round)
 
     def renewed(self, subscriber: Subscriber) -> None:
-        self._go_on(self._subscriptions(subscriber), self._round)
+        self._do_some(self._subscriptions(subscriber), self._round)  # its connection is in the middle of its own turn
 
     def _go_on(self, steps: Iterator[None], round: int) -> None:
-        if round != self._round:
-            return  # another one has begun, which asks about everything
+        if round == self._round:  # else another one has begun, which asks about everything
+            self._do_some(steps, round)
+            self._finish()
+
+    def _do_some(self, steps: Iterator[None], round: int) -> None:
         for _ in steps:
             if self._turns.over():
                 self._turns.later(partial(self._go_on, steps, round))
                 break
-        self._finish()
 
     def _everybody(self) -> Iterator[None]:
         """A step for each thing that is asked about. There may be a million: the lists alone are made at once."""
@@ -110,12 +112,12 @@ class Rechecking:
             partly = self._subscribing.check_permission(
                 subscriber, filter, syntax, whole=subscription.group is not None
             )
-        except NotPermitted as error:
+        except FanlightError as error:  # also of a filter that is beyond the limits of the rules
             self._end(subscriber, subscription, error)
         else:
             self._subscribing.router.set_partly(subscription, partly)
 
-    def _end(self, subscriber: Subscriber, subscription: Subscription, error: NotPermitted) -> None:
+    def _end(self, subscriber: Subscriber, subscription: Subscription, error: FanlightError) -> None:
         self.ended += 1
         session, client = subscriber.session, subscriber.client
         if session is not None:

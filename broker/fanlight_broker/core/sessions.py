@@ -114,7 +114,8 @@ class Sessions:
         if found is not None and found.subscriber.user != wanted.user:
             raise NotPermitted("the session of this client identifier is another user's; choose another identifier")
         self.clients.check_names(wanted.client_id, wanted.user or wanted.label)
-        self._enforcement.check_connect(wanted.asker, wanted.will)
+        if self._enforcement.restricted:
+            self._enforcement.check_connect(wanted.asker, wanted.will)
         overdue = found is not None and self._away.overdue(found, now)
         ending: Sequence[Session] = ()
         # With expiry 0 a session ends with its connection, which ends here.

@@ -50,6 +50,13 @@ class Subscriber(Owner):
     client: "Client | None" = None
 
     @property
+    def gone(self) -> bool:
+        """Has its session ended, or its connection without one? What it has asked for may still go on."""
+        if self.session is not None:
+            return self.session.ended
+        return self.client is None and self.origin.client is None  # else it is a queue's
+
+    @property
     def asker(self) -> Asker:
         """It, as rules of permissions may ask about it."""
         return self.origin.asker(self.user if self.verified else "", self.name, self.protocol)

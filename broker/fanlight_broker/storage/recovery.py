@@ -19,6 +19,7 @@ from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.delayed_message import DelayedPublisher
 from fanlight_broker.core.errors import InvalidSelector
 from fanlight_broker.core.marks import Mark
+from fanlight_broker.core.permissions import Origin
 from fanlight_broker.core.selectors import condition_of
 from fanlight_broker.core.shares import Share
 from fanlight_broker.core.subscriber import Session, Subscriber
@@ -26,7 +27,7 @@ from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.core.will import Will
 from fanlight_broker.core.work_queue import WorkQueue
-from fanlight_broker.storage.facts import UNKNOWN_MAKER, QueueFact, SessionFact, origin_of, pair
+from fanlight_broker.storage.facts import UNKNOWN_MAKER, QueueFact, SessionFact, StoredOrigin, origin_of, pair
 from fanlight_broker.storage.image import Image
 from fanlight_broker.storage.message_reader import MessageReader
 from fanlight_broker.storage.message_records import came_at, read_all_retained, read_message
@@ -135,6 +136,7 @@ class Recovery:
         self._named: dict[int, WorkQueue] = {}  # by the number of the queue
         self._variants: dict[Format, dict[tuple[int, int, bytes], Variant]] = defaultdict(dict)
         self._shares: dict[str, Share] = {}
+        self._origins: dict[StoredOrigin | None, Origin] = {}
         self._used: list[WorkQueue] = []  # when the broker stopped
 
     def run(self) -> Recovered:
@@ -235,8 +237,15 @@ class Recovery:
         return Subscriber(
             fact.name, intern(fact.user), intern(fact.protocol), self._format(fact.family),
             self._share(fact.principal), fact.inbox, fact.verified, intern(fact.label), Subscriptions(by_filter=True),
-            origin=origin_of(fact.origin),
+            origin=self._origin(fact.origin),
         ), fact.expiry, self.now - self._away(fact)
+
+    def _origin(self, stored: StoredOrigin | None) -> Origin:
+        """Many sessions have the same: one object for them, which the collector looks at."""
+        found = self._origins.get(stored)
+        if found is None:
+            found = self._origins[stored] = origin_of(stored)
+        return found
 
     def _away(self, fact: SessionFact) -> float:
         """Seconds since its client left; 0: it was connected."""
