@@ -1,7 +1,7 @@
 """SUBSCRIBE and UNSUBSCRIBE: each filter on its own, a reason code for each (3.8, 3.10).
 
     body --subscribe_body, compiled--> filters, one at a time --.--> reason codes --> SUBACK, UNSUBACK
-      '-- codec, if there is anything special about it ---------'
+      '-- codec, which says what is wrong with one that is not sound
 
 With the setting mqtt_filter_suffix a filter may end in a selector, `sensor/+/t?value>25`: the subscription is one for
 `sensor/+/t` with that selector, and an UNSUBSCRIBE may have the suffix, whatever it says.
@@ -57,12 +57,12 @@ def begin(peer: Peer, first: int, body: bytes) -> Iterator[None] | None:
         return None
     filters = filters_of(
         body, subscribe=first == SUBSCRIBE, has_properties=peer.version is V5,
-        filter_suffix=peer.options.filter_suffix,
+        filter_suffix=peer.options.filter_suffix, user_properties_max=peer.options.user_properties_max,
     )
     if filters is None:
         return None
     if first == SUBSCRIBE:
-        return subscribe(peer, filters.packet_id, filters.identifier, filters)
+        return begin_filters(peer, filters.packet_id, filters.identifier, filters, filters.count, filters.wheres)
     return unsubscribe(peer, filters.packet_id, filters)
 
 
@@ -72,13 +72,20 @@ def begin_subscribe(peer: Peer, packet: Subscribe) -> Iterator[None]:
     identifier = bytes((SUBSCRIPTION_IDENTIFIER,)) + encode_variable(identifiers[0]) if identifiers else b""
     filters = ((each.filter.encode(), options_byte(each, V5)) for each in packet.subscriptions)
     where = [value for name, value in packet.properties.user_properties if name == WHERE]
+    return begin_filters(peer, packet.packet_id, identifier, filters, len(packet.subscriptions), where)
+
+
+def begin_filters(
+    peer: Peer, packet_id: int, identifier: bytes, filters: Filters, count: int, where: Sequence[str]
+) -> Iterator[None]:
+    """`where`: the User Properties of that name, whose selector holds for all filters."""
     if not where:
-        return subscribe(peer, packet.packet_id, identifier, filters)
+        return subscribe(peer, packet_id, identifier, filters)
     try:
         condition = condition_in(where)
     except errors.InvalidSelector as error:
-        return refuse(peer, packet, error)
-    return subscribe(peer, packet.packet_id, identifier, filters, condition)
+        return refuse(peer, packet_id, count, error)
+    return subscribe(peer, packet_id, identifier, filters, condition)
 
 
 def condition_in(where: Sequence[str]) -> "Condition":
@@ -90,11 +97,11 @@ def condition_in(where: Sequence[str]) -> "Condition":
     return condition_of(where[0])
 
 
-def refuse(peer: Peer, packet: Subscribe, error: errors.FanlightError) -> Iterator[None]:
+def refuse(peer: Peer, packet_id: int, count: int, error: errors.FanlightError) -> Iterator[None]:
     """None of the filters is in force; subscriptions that were there stay."""
     peer.note_error(error)
-    codes = (reason_of(error),) * len(packet.subscriptions)
-    peer.send(SubAck(packet.packet_id, codes, explaining(error)))
+    codes = (reason_of(error),) * count
+    peer.send(SubAck(packet_id, codes, explaining(error)))
     yield from ()
 
 

@@ -14,6 +14,9 @@ cdef class Filters:
         bint has_options                  # SUBSCRIBE
         bint has_suffixes                 # a filter ends at its first `?`; behind that is text, not looked at
         readonly int packet_id
+        readonly Py_ssize_t count         # of filters
         readonly bytes identifier         # the property Subscription Identifier as it stands there, b"" for none
+        readonly list wheres              # the values of the User Properties `where`
 
-    cdef bint check(self, bint has_properties) noexcept
+    cdef bint take_properties(self, Py_ssize_t* at, Py_ssize_t most) except -1
+    cdef bint check(self, bint has_properties, Py_ssize_t user_properties_max) except -1

@@ -2,10 +2,12 @@ from collections.abc import Iterator
 
 class Filters:
     packet_id: int
+    count: int
     identifier: bytes
+    wheres: list[str]
     def __iter__(self) -> Iterator[tuple[bytes, int]]: ...
     def __next__(self) -> tuple[bytes, int]: ...
 
 def filters_of(
-    body: bytes, *, subscribe: bool, has_properties: bool, filter_suffix: bool = False
+    body: bytes, *, subscribe: bool, has_properties: bool, filter_suffix: bool = False, user_properties_max: int = ...
 ) -> Filters | None: ...

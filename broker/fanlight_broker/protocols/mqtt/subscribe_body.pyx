@@ -1,24 +1,57 @@
 # cython: language_level=3
 """The bodies of SUBSCRIBE and UNSUBSCRIBE, in C.
 
-Accepts what codec.decode accepts, but for one with other properties than a Subscription Identifier, which are rare; and
-nothing that it does not accept. The tests compare the two for mutated packets.
+Accepts what codec.decode accepts, and nothing that it does not accept. The tests compare the two for mutated packets.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.string cimport memchr, memcmp
 
 from fanlight_broker.wire.msgpack cimport is_utf8
 
+cdef extern from "Python.h":
+    const Py_ssize_t PY_SSIZE_T_MAX
+
 cdef enum:
     SUBSCRIPTION_IDENTIFIER = 0x0B    # 2.2.2.2
+    USER_PROPERTY = 0x26
+    LONGEST_INTEGER = 4               # octets of a Variable Byte Integer (1.5.5)
     # Subscription Options (3.8.3.1)
     QOS = 0x03
     NO_LOCAL = 0x04
     RETAIN_HANDLING = 0x30
     SHARE_SIZE = 7
+    WHERE_SIZE = 5
 
 cdef const char* SHARE = b"$share/"
+cdef const char* WHERE = b"where"
+
+
+cdef bint is_text(const unsigned char* at, Py_ssize_t size) noexcept nogil:
+    return memchr(at, 0, size) == NULL and is_utf8(at, size)
+
+
+cdef Py_ssize_t integer(const unsigned char* octets, Py_ssize_t* at, Py_ssize_t end) noexcept nogil:
+    """A Variable Byte Integer, in as few octets as it takes (1.5.5); `at` is behind it then. -1: there is none."""
+    cdef Py_ssize_t value = 0
+    cdef int i
+    for i in range(min(<Py_ssize_t> LONGEST_INTEGER, end - at[0])):
+        value |= <Py_ssize_t> (octets[at[0]] & 0x7F) << (7 * i)
+        at[0] += 1
+        if octets[at[0] - 1] < 0x80:
+            return -1 if i and not octets[at[0] - 1] else value
+    return -1
+
+
+cdef Py_ssize_t text(const unsigned char* octets, Py_ssize_t* at, Py_ssize_t end) noexcept nogil:
+    """How many octets a UTF-8 Encoded String has (1.5.4); `at` is behind it then. -1: there is none."""
+    cdef Py_ssize_t size
+    if end - at[0] < 2:
+        return -1
+    size = octets[at[0]] << 8 | octets[at[0] + 1]
+    at[0] += 2 + size
+    return size if at[0] <= end and is_text(octets + at[0] - size, size) else -1
 
 
 cdef bint is_filter(const unsigned char* at, Py_ssize_t size) noexcept nogil:
@@ -65,10 +98,6 @@ cdef bint is_sound(const unsigned char* at, Py_ssize_t size, bint shared) noexce
         and is_filter(at + slash + 1, size - slash - 1)
 
 
-cdef bint is_text(const unsigned char* at, Py_ssize_t size) noexcept nogil:
-    return memchr(at, 0, size) == NULL and is_utf8(at, size)
-
-
 cdef class Filters:
     """Each filter, with the octet of its options (0 in an UNSUBSCRIBE); in their order, once."""
 
@@ -88,7 +117,37 @@ cdef class Filters:
         self.at += 1
         return filter, self.octets[self.at - 1]
 
-    cdef bint check(self, bint has_properties) noexcept:
+    cdef bint take_properties(self, Py_ssize_t* at, Py_ssize_t most) except -1:
+        """A Subscription Identifier, if it is a SUBSCRIBE, and User Properties (3.8.2.1, 3.10.2.1); `at` is behind.
+
+        False: what is there is something else, or too much. Of the User Properties those named `where` are kept.
+        """
+        cdef const unsigned char* octets = self.octets
+        cdef Py_ssize_t size = integer(octets, at, self.end), end = at[0] + size, begin, name, pairs = 0
+        if size < 0 or end > self.end:
+            return False
+        while at[0] < end:
+            begin = at[0]
+            at[0] += 1
+            if octets[begin] == SUBSCRIPTION_IDENTIFIER:
+                if not self.has_options or self.identifier or integer(octets, at, end) <= 0:
+                    return False
+                self.identifier = octets[begin:at[0]]
+            elif octets[begin] == USER_PROPERTY:
+                pairs += 1
+                name = text(octets, at, end)
+                if name < 0 or pairs > max(most, 1):    # the codec has always let in one
+                    return False
+                size = text(octets, at, end)
+                if size < 0:
+                    return False
+                if name == WHERE_SIZE and memcmp(octets + begin + 3, WHERE, WHERE_SIZE) == 0:
+                    self.wheres.append(PyUnicode_DecodeUTF8(<const char*> octets + at[0] - size, size, NULL))
+            else:
+                return False
+        return True
+
+    cdef bint check(self, bint has_properties, Py_ssize_t user_properties_max) except -1:
         """Is all of it sound? Leaves `at` at the first filter."""
         cdef const unsigned char* octets = self.octets
         cdef Py_ssize_t at = 2, size, part
@@ -100,16 +159,8 @@ cdef class Filters:
         self.packet_id = octets[0] << 8 | octets[1]
         if self.packet_id == 0:
             return False
-        if has_properties:
-            if self.end < 3:
-                return False
-            size = octets[2]
-            at = 3
-            if size:
-                # One Subscription Identifier, of up to four octets, and no others.
-                if size > 5 or self.end < 3 + size or not self.has_options or not is_identifier(octets + 3, size):
-                    return False
-                at += size
+        if has_properties and not self.take_properties(&at, user_properties_max):
+            return False
         self.at = at
         while at < self.end:
             if self.end - at < 2:
@@ -124,6 +175,7 @@ cdef class Filters:
             if not is_sound(octets + at, part, shared) or not is_text(octets + at + part, size - part):
                 return False
             at += size
+            self.count += 1
             if self.has_options:
                 options = octets[at]
                 at += 1
@@ -133,21 +185,14 @@ cdef class Filters:
         return at > self.at
 
 
-cdef bint is_identifier(const unsigned char* at, Py_ssize_t size) noexcept nogil:
-    """The property, and nothing more: a Variable Byte Integer that is not 0, in as few octets as it takes."""
-    cdef Py_ssize_t i
-    if at[0] != SUBSCRIPTION_IDENTIFIER or size < 2 or at[size - 1] >= 0x80 or at[size - 1] == 0:
-        return False
-    for i in range(1, size - 1):
-        if at[i] < 0x80:
-            return False
-    return True
-
-
-def filters_of(bytes body not None, *, bint subscribe, bint has_properties, bint filter_suffix=False):
+def filters_of(
+    bytes body not None, *, bint subscribe, bint has_properties, bint filter_suffix=False,
+    Py_ssize_t user_properties_max=PY_SSIZE_T_MAX
+):
     """What a SUBSCRIBE (or UNSUBSCRIBE) wants, of 5.0 if it has properties. None: the codec is to look at it.
 
-    filter_suffix  a filter ends at its first `?`; it is given whole
+    filter_suffix        a filter ends at its first `?`; it is given whole
+    user_properties_max  that the packet may have
     """
     cdef Filters made = Filters.__new__(Filters)
     made.body = body
@@ -156,8 +201,5 @@ def filters_of(bytes body not None, *, bint subscribe, bint has_properties, bint
     made.has_options = subscribe
     made.has_suffixes = filter_suffix
     made.identifier = b""
-    if not made.check(has_properties):
-        return None
-    if has_properties and made.octets[2]:
-        made.identifier = body[3:made.at]
-    return made
+    made.wheres = []
+    return made if made.check(has_properties, user_properties_max) else None

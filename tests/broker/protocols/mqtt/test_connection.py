@@ -75,7 +75,8 @@ def test_a_known_message_of_a_transport_without_a_compiled_read_needs_no_decisio
     assert asked == []
 
 
-def test_others_have_their_turn_within_a_packet_of_many_filters() -> None:
+@pytest.mark.parametrize("where", [(), (("where", "x > 1"),)], ids=["plain", "where"])
+def test_others_have_their_turn_within_a_packet_of_many_filters(where: tuple[tuple[str, str], ...]) -> None:
     """3.8, 3.10: the packets behind it wait for its answer, which has a code for each filter in their order."""
     world = World()
     peer, other = world.connect("many", keep_alive=1), world.connect("other")
@@ -94,7 +95,8 @@ def test_others_have_their_turn_within_a_packet_of_many_filters() -> None:
     looks = count(1)
     world.broker.turns.over = lambda: next(looks) % 256 == 0
     peer.next_turn = turn_over  # type: ignore[method-assign]
-    peer.say(Subscribe(1, tuple(Subscription(each) for each in filters)), PingReq())
+    properties = Properties(user_properties=where)
+    peer.say(Subscribe(1, tuple(Subscription(each) for each in filters), properties), PingReq())
     suback, pingresp = peer.packets()
     assert isinstance(suback, SubAck)
     assert [code != 0 for code in suback.reason_codes] == [n == 700 for n in range(1_000)]
