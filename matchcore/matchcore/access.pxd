@@ -140,10 +140,6 @@ cdef uint32_t access_count(const Access* access, const uint32_t* entries, uint32
 # What the table has of a key: ALONE and the slot, or a bucket; NONE: nothing is under it.
 cdef uint32_t access_find(const Access* access, uint32_t tag) noexcept nogil
 
-# The slots under a key, in order; `alone` has room for one.
-cdef const uint32_t* access_slots(
-    const Access* access, uint32_t tag, uint32_t* count, uint32_t* alone
-) noexcept nogil
 cdef void access_tidy(Access* access) noexcept nogil
 
 

@@ -374,21 +374,6 @@ cdef uint32_t access_find(const Access* access, uint32_t tag) noexcept nogil:
     return NONE if at == NONE else <uint32_t> access.table.cells[at] - 1
 
 
-cdef const uint32_t* access_slots(
-    const Access* access, uint32_t tag, uint32_t* count, uint32_t* alone
-) noexcept nogil:
-    cdef uint32_t found = access_find(access, tag)
-    count[0] = 0
-    if found == NONE:
-        return alone
-    if found & ALONE:
-        alone[0] = found & ~<uint32_t> ALONE
-        count[0] = 1
-        return alone
-    count[0] = access.buckets[found].size
-    return bag_items(&access.arena, &access.buckets[found])
-
-
 cdef void access_tidy(Access* access) noexcept nogil:
     """All bags into a new arena, when more than half as much is free as is in use (arena.pxd)."""
     cdef Arena made

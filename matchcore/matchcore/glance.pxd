@@ -29,3 +29,6 @@ cdef void make_views(Fields fields) noexcept nogil
 
 # Of a selector whose normals have the numbers of their attributes, and which of them have keys (cover.pxd).
 cdef Glance glance_of(SelectorDraft draft) noexcept
+
+# The view of a text.
+cdef uint16_t view_of_text(const char* text, size_t size) noexcept nogil

@@ -36,6 +36,10 @@ cdef inline uint16_t _view_of_text(const char* text, size_t size) noexcept nogil
     return _view(hash_word(hash_secret(), text, size))
 
 
+cdef uint16_t view_of_text(const char* text, size_t size) noexcept nogil:
+    return _view_of_text(text, size)
+
+
 cdef void make_views(Fields fields) noexcept nogil:
     cdef const Field* field
     cdef FieldView* view

@@ -5,6 +5,7 @@
     key price is in its cells        the cell of a number, of those that its range overlaps
     key name begins with 'ab'        a prefix, or a suffix
     key urgent is present
+    pool of 400                      decided with others that have no selective key, in bits
     row of 40                        verified with the other selectors that have no cheap key
     list of 7                        verified with all selectors of a small screen
 """
@@ -18,7 +19,8 @@ from matchcore.access cimport (
 )
 from matchcore.fields cimport FIELD_ABSENT, FIELD_FLOAT, FIELD_INTEGER, Field, Fields
 from matchcore.hashing cimport hash_secret
-from matchcore.screen cimport UNDER_SEVERAL, Screen, entries_behind
+from matchcore.screen cimport Screen
+from matchcore.selections cimport IN_POOL, UNDER_SEVERAL, entries_behind
 from matchcore.table cimport NONE
 from matchcore.values cimport hash_field, is_text, number_kind, ordered_float
 
@@ -50,6 +52,8 @@ cdef tuple _found_by(Screen screen, uint32_t id, Fields fields, dict values):
         return ()
     if screen.large == NULL:
         return (f"list of {screen.live}",)
+    if IN_POOL <= screen.selections[slot].place < UNDER_SEVERAL:
+        return (f"pool of {screen.large.pool.live}",)
     if screen.selections[slot].place < UNDER_SEVERAL:
         return (f"row of {screen.large.row.size}",)
     # Python code may run where texts are made, and the screen may change. So all that is looked at comes before.

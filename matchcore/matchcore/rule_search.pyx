@@ -3,20 +3,14 @@
 """The rules that a fact meets, the most salient first. Drawn in rule_search.pxd."""
 
 cimport cython
-from libc.stdint cimport uint8_t, uint64_t
-
-from matchcore.access cimport (
-    ALONE, KEY_PREFIX, KEY_PRESENT, KEY_RANGE, KEY_SUFFIX, KEY_VALUE, AccessColumn, access_cell, access_column,
-    access_find, rank_before, tag_of_affix, tag_of_cell, tag_of_hash, tag_of_presence,
-)
+from matchcore.access cimport ALONE, access_find, rank_before
 from matchcore.allocator cimport deallocate, numbers_free, numbers_push, numbers_reserve, prefetch, reallocate
 from matchcore.bag cimport Bag, bag_items
-from matchcore.fields cimport FIELD_ABSENT, FIELD_FLOAT, FIELD_INTEGER, Attributes, Field
+from matchcore.fields cimport Attributes
 from matchcore.glance cimport glance_passes, make_views
-from matchcore.hashing cimport hash_secret
+from matchcore.message_keys cimport keys_of_message
 from matchcore.program cimport program_holds
 from matchcore.table cimport NONE, table_prefetch
-from matchcore.values cimport hash_field, is_text, number_kind, ordered_float
 
 cdef enum:
     AHEAD = 4  # items of a bucket whose ranks are asked for before they are looked at
@@ -53,72 +47,6 @@ cdef class Scratch:
         self.cursors = made
         self.capacity = <uint32_t> cursors
         return 0
-
-
-# The keys of a fact
-
-cdef int _text_tags(const AccessColumn* column, const Field* field, Scratch scratch) noexcept nogil:
-    cdef uint32_t size
-    cdef int done = 0
-    for size in range(1, min(field.size, <uint32_t> 63) + 1):
-        if column.prefixes >> size & 1:
-            done |= numbers_push(
-                &scratch.allocator, &scratch.tags, tag_of_affix(column.attribute, KEY_PREFIX, field.text, size)
-            )
-        if column.suffixes >> size & 1:
-            done |= numbers_push(
-                &scratch.allocator, &scratch.tags,
-                tag_of_affix(column.attribute, KEY_SUFFIX, field.text + field.size - size, size),
-            )
-    return done
-
-
-cdef int _column_tags(const AccessColumn* column, Scratch scratch) noexcept nogil:
-    """All keys that the value of one attribute has."""
-    cdef Field* field = &scratch.fields.at[column.attribute]
-    cdef Allocator* allocator = &scratch.allocator
-    cdef uint64_t[2] hashes
-    cdef uint64_t ordered
-    cdef int count, i
-    cdef int done = 0
-    cdef uint8_t kind
-    if column.keys[KEY_VALUE] != 0:
-        count = hash_field(hash_secret(), column.attribute, field, hashes)
-        for i in range(count):
-            done |= numbers_push(allocator, &scratch.tags, tag_of_hash(hashes[i]))
-    if column.keys[KEY_PRESENT] != 0:
-        done |= numbers_push(allocator, &scratch.tags, tag_of_presence(column.attribute))
-    if column.keys[KEY_RANGE] != 0:
-        kind = number_kind(field)
-        if kind == FIELD_INTEGER or kind == FIELD_FLOAT:
-            ordered = ordered_float(<double> field.integer if kind == FIELD_INTEGER else field.real)
-            done |= numbers_push(
-                allocator, &scratch.tags, tag_of_cell(column.attribute, access_cell(column, ordered))
-            )
-    if column.prefixes | column.suffixes and is_text(field):
-        done |= _text_tags(column, field, scratch)
-    return done
-
-
-cdef int _tags(const Access* access, Scratch scratch) noexcept nogil:
-    """Of the fact's fields, or, where these are fewer, the table's attributes; and that of the rest."""
-    cdef const AccessColumn* column
-    cdef uint32_t i
-    cdef int done
-    scratch.tags.size = 0
-    done = numbers_push(&scratch.allocator, &scratch.tags, REST_TAG)
-    if access.column_count <= scratch.fields.count:
-        for i in range(access.column_count):
-            column = &access.columns[i]
-            if scratch.fields.at[column.attribute].kind != FIELD_ABSENT:
-                done |= _column_tags(column, scratch)
-        return done
-    for i in range(scratch.fields.count):
-        if scratch.fields.at[scratch.fields.numbers[i]].kind != FIELD_ABSENT:
-            column = access_column(access, scratch.fields.numbers[i])
-            if column != NULL:
-                done |= _column_tags(column, scratch)
-    return done
 
 
 # The buckets under them
@@ -255,7 +183,13 @@ cdef int rules_find(const Access* access, const RuleRecord* records, Scratch scr
     if access.table.cells == NULL:
         return 0
     make_views(scratch.fields)
-    if _tags(access, scratch) < 0 or scratch.reserve(scratch.tags.size * scratch.filters.size) < 0:
+    scratch.tags.size = 0
+    if (
+        numbers_push(&scratch.allocator, &scratch.tags, REST_TAG) < 0
+        or keys_of_message(access, scratch.fields, &scratch.allocator, &scratch.tags) < 0
+    ):
+        return -1
+    if scratch.reserve(scratch.tags.size * scratch.filters.size) < 0:
         return -1
     for i in range(<uint32_t> scratch.filters.size):
         _look_up(access, scratch, scratch.filters.items[i])

@@ -6,7 +6,8 @@
 #
 #     ids          id -> slot
 #     access       the selectors that have cheap keys, under these (access.pxd)
-#     row          [ 1 | 0 | ... ]    slots of the others, which are verified in a row
+#     pool         the others that rows of bits can stand for (selector_pool.pxd), from the 256th of them on
+#     row          [ 1 | 0 | ... ]    slots of the rest, which are verified in a row
 #
 # A message asks the columns of its fields: each value, prefix, suffix or cell of a number is a key, and what lies under
 # it is verified, unless a glance at it (glance.pxd) shows that it is not true. A selector under several keys is marked
@@ -17,46 +18,14 @@
 
 from libc.stdint cimport uint32_t
 
-from matchcore.access cimport Access, AccessColumn
 from matchcore.allocator cimport Allocator, Numbers
 from matchcore.draft cimport SelectorDraft
 from matchcore.fields cimport Attributes, Field, Fields
 from matchcore.glance cimport Glance
-from matchcore.program cimport Program
-from matchcore.table cimport Table
+from matchcore.selections cimport LargeScreen, Selection
 
 cdef enum:
     FEW_SELECTORS = 16
-
-cdef enum:
-    # Selection.place of those that are not in the row
-    UNDER_ONE_KEY = 0xFFFFFFFE
-    UNDER_SEVERAL = 0xFFFFFFFD
-
-
-# `program` is a block of its own: the program, then how many units of access entries follow, then these.
-cdef struct Selection:
-    Program* program       # NULL: free, and `id` is the next free slot
-    uint32_t id
-    uint32_t place         # in the row
-    Glance glance
-
-
-cdef struct LargeScreen:
-    Access access
-    Table ids
-    Numbers row
-    uint32_t several       # selectors under several keys
-
-
-cdef inline const uint32_t* entries_behind(const Program* program, uint32_t* units) noexcept nogil:
-    cdef const uint32_t* behind = <const uint32_t*> program + program.units
-    units[0] = behind[0]
-    return behind + 1
-
-
-cdef inline size_t bytes_of_block(const Program* program) noexcept nogil:
-    return (<size_t> program.units + 1 + (<const uint32_t*> program + program.units)[0]) * sizeof(uint32_t)
 
 
 cdef class IdList:
@@ -66,6 +35,7 @@ cdef class IdList:
         Numbers marks          # bits by slot, all 0 between two messages
         Numbers marked         # which are set
         Numbers spare          # for putting ids in order
+        Numbers tags           # of a message's keys
 
     cdef void clear(self) noexcept nogil
     cdef int _make_marks(self, uint32_t slots) noexcept nogil
@@ -92,10 +62,6 @@ cdef class Screen:
     cdef int _reserve(self) noexcept nogil
     cdef void _drop_slot(self, uint32_t slot) noexcept nogil
     cdef int _verify(self, uint32_t slot, Fields fields, IdList out) noexcept nogil
-    cdef int _ask_key(self, uint32_t tag, Fields fields, IdList out) noexcept nogil
-    cdef int _ask_column(self, const AccessColumn* column, Fields fields, IdList out) noexcept nogil
-    cdef int _ask_text(self, const AccessColumn* column, Fields fields, IdList out) noexcept nogil
-    cdef int _ask_columns(self, Fields fields, IdList out) noexcept nogil
     cdef int _ask_large(self, Fields fields, IdList out) noexcept nogil
 
     # Adds the ids whose selector is TRUE to `out`, each once, in no order; how many. MemoryError: `out` is as it was.

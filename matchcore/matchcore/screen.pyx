@@ -6,13 +6,11 @@ What it answers is what kleene.py says of each selector: the ids of which `holds
 """
 
 cimport cython
-from libc.stdint cimport uint8_t, uint64_t
+from libc.stdint cimport uint64_t
 from libc.string cimport memcpy, memset
 
 from matchcore.access cimport (
-    ALONE, KEY_PREFIX, KEY_PRESENT, KEY_RANGE, KEY_SUFFIX, KEY_VALUE, access_cell, access_column, access_count,
-    access_forget, access_free, access_init, access_put, access_slots, access_take, access_tidy, tag_of_affix,
-    tag_of_cell, tag_of_hash, tag_of_presence,
+    ALONE, access_count, access_forget, access_free, access_init, access_put, access_tidy,
 )
 from matchcore.allocator cimport (
     allocate, allocate_zeros, deallocate, numbers_free, numbers_push, numbers_reserve, prefetch, reallocate,
@@ -20,15 +18,19 @@ from matchcore.allocator cimport (
 from matchcore.ascending cimport make_ascending
 from matchcore.compilation cimport compile_draft, draft_forget
 from matchcore.draft cimport draft_done, draft_of
-from matchcore.fields cimport FIELD_ABSENT, FIELD_FLOAT, FIELD_INTEGER
 from matchcore.glance cimport glance_passes, make_views
 from matchcore.hashing cimport hash_add, hash_secret
+from matchcore.key_search cimport KeyScratch, find_under_keys
 from matchcore.ids cimport take_id, tuple_of_ids
+from matchcore.pool_search cimport pool_find
+from matchcore.pooling cimport consider_pool, free_pool, leave_place
 from matchcore.program cimport TESTS, program_holds, program_release, program_steps
+from matchcore.selections cimport (
+    UNDER_ONE_KEY, UNDER_SEVERAL, LargeScreen, Selection, bytes_of_block, entries_behind,
+)
 from matchcore.table cimport (
     NONE, table_drop, table_first, table_free, table_next, table_put, table_reserve,
 )
-from matchcore.values cimport hash_field, is_text, number_kind, ordered_float
 
 __all__ = ["IdList", "Screen"]
 
@@ -53,6 +55,7 @@ cdef class IdList:
         numbers_free(&self.allocator, &self.marks)
         numbers_free(&self.allocator, &self.marked)
         numbers_free(&self.allocator, &self.spare)
+        numbers_free(&self.allocator, &self.tags)
 
     cdef void clear(self) noexcept nogil:
         self.ids.size = 0
@@ -119,6 +122,7 @@ cdef class Screen:
 
     cdef void _free_large(self) noexcept nogil:
         if self.large != NULL:
+            free_pool(&self.allocator, self.large)
             access_free(&self.large.access)
             table_free(&self.allocator, &self.large.ids)
             numbers_free(&self.allocator, &self.large.row)
@@ -200,12 +204,14 @@ cdef class Screen:
             selection.place = <uint32_t> large.row.size
             large.row.items[large.row.size] = slot
             large.row.size += 1
-            return
-        entries = entries_behind(selection.program, &units)
-        selection.place = UNDER_ONE_KEY
-        if access_count(&large.access, entries, units) > 1:
-            selection.place = UNDER_SEVERAL
-            large.several += 1
+        else:
+            entries = entries_behind(selection.program, &units)
+            selection.place = UNDER_ONE_KEY
+            if access_count(&large.access, entries, units) > 1:
+                selection.place = UNDER_SEVERAL
+                large.several += 1
+        consider_pool(&self.allocator, large, self.selections, slot)
+        access_tidy(&large.access)
 
     cdef int _reserve(self) noexcept nogil:
         """Room for one slot more. -1: no memory."""
@@ -241,17 +247,10 @@ cdef class Screen:
         cdef Selection* selection = &self.selections[slot]
         cdef LargeScreen* large = self.large
         cdef const uint32_t* entries
-        cdef uint32_t units, last
+        cdef uint32_t units
         if large != NULL:
+            leave_place(&self.allocator, large, self.selections, slot)
             entries = entries_behind(selection.program, &units)
-            if selection.place >= UNDER_SEVERAL:
-                large.several -= selection.place == UNDER_SEVERAL
-                access_take(&large.access, entries, units, slot, 0)
-            else:
-                large.row.size -= 1
-                last = large.row.items[large.row.size]
-                large.row.items[selection.place] = last
-                self.selections[last].place = selection.place
             access_forget(&large.access, entries, units)
             access_tidy(&large.access)
             table_drop(&self.allocator, &large.ids, _tag(selection.id), slot)
@@ -276,93 +275,17 @@ cdef class Screen:
             return 0
         return numbers_push(&out.allocator, &out.ids, self.selections[slot].id)
 
-    cdef int _ask_key(self, uint32_t tag, Fields fields, IdList out) noexcept nogil:
-        """What lies under a key."""
-        cdef uint32_t count, i, slot, bit, alone
-        cdef const uint32_t* slots = access_slots(&self.large.access, tag, &count, &alone)
-        for i in range(count):
-            slot = slots[i]
-            if i + AHEAD < count:
-                prefetch(&self.selections[slots[i + AHEAD]])
-            if not glance_passes(&self.selections[slot].glance, fields.views):
-                continue
-            if self.selections[slot].place == UNDER_SEVERAL:
-                bit = <uint32_t> 1 << (slot & 31)
-                if out.marks.items[slot >> 5] & bit:
-                    continue
-                if numbers_push(&out.allocator, &out.marked, slot) < 0:
-                    return -1
-                out.marks.items[slot >> 5] |= bit
-            if self._verify(slot, fields, out) < 0:
-                return -1
-        return 0
-
-    cdef int _ask_text(self, const AccessColumn* column, Fields fields, IdList out) noexcept nogil:
-        """The keys of its beginnings and ends."""
-        cdef const Field* field = &fields.at[column.attribute]
-        cdef uint32_t size
-        for size in range(1, min(field.size, <uint32_t> 63) + 1):
-            if column.prefixes >> size & 1:
-                if self._ask_key(tag_of_affix(column.attribute, KEY_PREFIX, field.text, size), fields, out) < 0:
-                    return -1
-            if column.suffixes >> size & 1:
-                if self._ask_key(
-                    tag_of_affix(column.attribute, KEY_SUFFIX, field.text + field.size - size, size), fields, out
-                ) < 0:
-                    return -1
-        return 0
-
-    cdef int _ask_column(self, const AccessColumn* column, Fields fields, IdList out) noexcept nogil:
-        """All keys that the value of one attribute has."""
-        cdef Field* field = &fields.at[column.attribute]
-        cdef uint64_t[2] hashes
-        cdef uint64_t ordered
-        cdef int count, i
-        cdef uint8_t kind
-        if column.keys[KEY_VALUE] != 0:
-            count = hash_field(hash_secret(), column.attribute, field, hashes)
-            for i in range(count):
-                if self._ask_key(tag_of_hash(hashes[i]), fields, out) < 0:
-                    return -1
-        if column.keys[KEY_PRESENT] != 0 and self._ask_key(tag_of_presence(column.attribute), fields, out) < 0:
-            return -1
-        if column.keys[KEY_RANGE] != 0:
-            kind = number_kind(field)
-            if kind == FIELD_INTEGER or kind == FIELD_FLOAT:
-                ordered = ordered_float(<double> field.integer if kind == FIELD_INTEGER else field.real)
-                if self._ask_key(tag_of_cell(column.attribute, access_cell(column, ordered)), fields, out) < 0:
-                    return -1
-        if column.prefixes | column.suffixes and is_text(field):
-            return self._ask_text(column, fields, out)
-        return 0
-
-    cdef int _ask_columns(self, Fields fields, IdList out) noexcept nogil:
-        """Those of the message's fields, or, where these are fewer, the screen's."""
-        cdef const Access* access = &self.large.access
-        cdef const AccessColumn* column
-        cdef uint32_t i
-        if access.column_count <= fields.count:
-            for i in range(access.column_count):
-                column = &access.columns[i]
-                if fields.at[column.attribute].kind != FIELD_ABSENT and self._ask_column(column, fields, out) < 0:
-                    return -1
-            return 0
-        for i in range(fields.count):
-            if fields.at[fields.numbers[i]].kind == FIELD_ABSENT:
-                continue
-            column = access_column(access, fields.numbers[i])
-            if column != NULL and self._ask_column(column, fields, out) < 0:
-                return -1
-        return 0
-
     cdef int _ask_large(self, Fields fields, IdList out) noexcept nogil:
         cdef LargeScreen* large = self.large
+        cdef KeyScratch scratch
         cdef uint32_t slot
         cdef size_t i
         if large.several != 0 and out._make_marks(self.count) < 0:
             return -1
         make_views(fields)
-        if self._ask_columns(fields, out) < 0:
+        scratch.allocator, scratch.ids, scratch.tags = &out.allocator, &out.ids, &out.tags
+        scratch.marks, scratch.marked = &out.marks, &out.marked
+        if find_under_keys(large, self.selections, fields, &scratch) < 0:
             return -1
         for i in range(large.row.size):
             slot = large.row.items[i]
@@ -370,7 +293,7 @@ cdef class Screen:
                 prefetch(&self.selections[large.row.items[i + AHEAD]])
             if glance_passes(&self.selections[slot].glance, fields.views) and self._verify(slot, fields, out) < 0:
                 return -1
-        return 0
+        return 0 if large.pool == NULL else pool_find(large.pool, fields, &out.allocator, &out.ids)
 
     cdef Py_ssize_t find(self, Fields fields, IdList out) except -1 nogil:
         cdef size_t before = out.ids.size
@@ -431,11 +354,14 @@ cdef class Screen:
         return tuple(self.attributes.attribute(number) for number in sorted(numbers))
 
     def _shape(self) -> dict:
-        """For tests and benches: how many selectors are where."""
+        """For tests and benches: how many selectors are where, and the rows of the pool."""
         cdef LargeScreen* large = self.large
-        if large == NULL:
-            return {"row": self.live, "several": 0, "keys": 0}
-        return {"row": large.row.size, "several": large.several, "keys": large.access.table.used}
+        made = {"row": self.live, "several": 0, "keys": 0, "pool": 0, "rows": 0}
+        if large != NULL:
+            made |= {"row": large.row.size, "several": large.several, "keys": large.access.table.used}
+            if large.pool != NULL:
+                made |= {"pool": large.pool.live, "rows": large.pool.rows.row_count}
+        return made
 
     def _ask(self, Fields fields not None, times: int, in_a_row: bool) -> int:
         """For benches: how many ids `find` finds, `times` times over, without the GIL; or all verified in a row."""

@@ -4,7 +4,7 @@ import gc
 import random
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from matchcore.fields import Attributes, Fields
 from matchcore.kleene import Untyped, holds
 from matchcore.normal_form import AllOf
+from matchcore.pooling import _pool_from
 from matchcore.screen import Screen
 from matchcore.selector import And, Attribute, Not, Selector
 from matchcore.where import parse_where
@@ -169,6 +170,14 @@ def test_the_later_selector_of_an_id_replaces_the_earlier() -> None:
     assert [str(attribute) for attribute in screen.asked()] == ["b"]
 
 
+@pytest.fixture
+def without_pool() -> Iterator[None]:
+    before = _pool_from(2**31)
+    yield
+    _pool_from(before)
+
+
+@pytest.mark.usefixtures("without_pool")
 @pytest.mark.parametrize(
     ("text", "keyed"),
     [

@@ -1,0 +1,1 @@
+"""Nothing for Python: the compiled modules use it."""

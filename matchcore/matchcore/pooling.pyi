@@ -1,0 +1,3 @@
+"""Nothing for Python but what tests need."""
+
+def _pool_from(count: int) -> int: ...
