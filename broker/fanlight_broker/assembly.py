@@ -21,6 +21,7 @@ from fanlight_broker.listeners import Listeners
 from fanlight_broker.measuring import Measuring
 from fanlight_broker.parts import Parts
 from fanlight_broker.permitting.part import Permitting
+from fanlight_broker.permitting.quota_part import QuotaPart
 from fanlight_broker.protocols.mqtt.part import MqttPart
 from fanlight_broker.protocols.native.part import NativePart
 from fanlight_broker.ruling.part import Ruling
@@ -48,7 +49,7 @@ def assemble(settings: Settings) -> Assembly:
     authentication, encryption, core = Authentication(settings), Encryption(settings), Core(settings)
     archiving = Archiving(settings, core)
     storing = store_part(settings, core)
-    permitting, ruling = Permitting(settings, core), Ruling(settings, core)
+    permitting, ruling, quotas = Permitting(settings, core), Ruling(settings, core), QuotaPart(settings, core)
     listeners = Listeners(settings, PROTOCOLS, core, authentication, encryption)
     inspecting = Inspecting(settings, core, listeners, archiving, storing, lambda: parts.ready)
     administration = Administration(
@@ -56,8 +57,8 @@ def assemble(settings: Settings) -> Assembly:
         lambda: parts.actions(),
     )
     parts = Parts([
-        authentication, encryption, core, archiving, storing, permitting, ruling, listeners, inspecting, Measuring(),
-        administration,
+        authentication, encryption, core, archiving, storing, permitting, quotas, ruling, listeners, inspecting,
+        Measuring(), administration,
     ])
     return Assembly(parts, inspecting.summary)
 

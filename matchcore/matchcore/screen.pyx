@@ -24,7 +24,7 @@ from matchcore.key_search cimport KeyScratch, find_under_keys
 from matchcore.ids cimport take_id, tuple_of_ids
 from matchcore.pool_search cimport pool_find
 from matchcore.pooling cimport consider_pool, free_pool, leave_place
-from matchcore.program cimport TESTS, program_holds, program_release, program_steps
+from matchcore.program cimport TESTS, Program, program_holds, program_release, program_steps
 from matchcore.selections cimport (
     UNDER_ONE_KEY, UNDER_SEVERAL, LargeScreen, Selection, bytes_of_block, entries_behind,
 )

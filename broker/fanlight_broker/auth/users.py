@@ -1,7 +1,6 @@
 """Users, as a users file or a password file has them, and what may be said of one, there or in a token."""
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -10,13 +9,13 @@ from typing import Final, NamedTuple
 from fanlight_broker.auth.password_file import why_not_a_user
 from fanlight_broker.auth.scram_keys import ScramKeys
 from fanlight_broker.core.identity import ANONYMOUS_GROUP
+from fanlight_broker.core.quota import InvalidQuota, quota_of
 
 GROUPS_MAX: Final = 64  # of one user
 LIMITS_MAX: Final = 64
 PERMISSIONS_MAX: Final = 64  # in one token
 TOPICS_MAX: Final = 64  # of one of these
 TOPIC_BYTES_MAX: Final = 1024
-_LIMIT: Final = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +59,12 @@ def why_not_limits(limits: object) -> str:
     if not isinstance(limits, dict) or len(limits) > LIMITS_MAX:
         return f"limits must be a table of at most {LIMITS_MAX} whole numbers"
     for name, value in limits.items():
-        if not isinstance(name, str) or _LIMIT.fullmatch(name) is None:
-            return f"{str(name)[:60]!r} is no name of a limit"
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 63:
+        if not isinstance(value, int) or isinstance(value, bool):
             return f"limit {name}: must be a whole number from 0"
+    try:
+        quota_of(limits)
+    except InvalidQuota as error:
+        return str(error)
     return ""
 
 

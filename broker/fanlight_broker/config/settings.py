@@ -145,6 +145,12 @@ PERMISSIONS = SettingGroup(
 A file of permissions says who may do what on which topics. Without one everybody who is admitted may do everything;
 with one, what no rule allows is denied. [permissions.md](permissions.md) has all of it.""",
 )
+QUOTAS = SettingGroup(
+    "Quotas",
+    """\
+A file of quotas says what each user or address may use, and how fast it may publish. Without one everybody has a share
+of each pot, and no rate. [quotas.md](quotas.md) has all of it.""",
+)
 LOGS = SettingGroup(
     "Logs",
     """\
@@ -467,6 +473,11 @@ class Settings(
     permissions: Annotated[
         Path | None, PERMISSIONS, Unit("path"),
         Reason("permissions, TOML or CSV, read again on SIGHUP; `fanlightd permissions check FILE` says what is wrong"),
+    ] = None
+
+    quotas: Annotated[
+        Path | None, QUOTAS, Unit("path"),
+        Reason("what each user or address may use, and how fast; TOML, read again on SIGHUP"),
     ] = None
 
     log_format: Annotated[

@@ -25,6 +25,7 @@ from fanlight_broker.core.paces import Paces
 from fanlight_broker.core.permissions import UNRESTRICTED, Permissions
 from fanlight_broker.core.ports import Journal, Recorder
 from fanlight_broker.core.publishing import Publishing
+from fanlight_broker.core.quota import Quotas
 from fanlight_broker.core.queue_jobs import QueueJobs
 from fanlight_broker.core.queues import Queues
 from fanlight_broker.core.rechecking import Rechecking
@@ -169,6 +170,10 @@ class Broker:
         was_restricted = self.enforcement.restricted
         self.enforcement.use(permissions)
         self._rechecking.begin(unasked=not was_restricted and self.enforcement.restricted)
+
+    def use_quotas(self, quotas: Quotas) -> None:
+        """Put other quotas in force, for whoever is connected and whoever comes."""
+        self.clients.use_quotas(quotas, self.turns, lambda: self.ledger.now)
 
     def ask_again(self) -> None:
         """Ask the permissions in force about what is in force and was not asked about, or is to be asked otherwise."""

@@ -1,7 +1,8 @@
 """Clients: the connections that completed their handshake, from `connect` to `disconnect`."""
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Final
 
 from fanlight_broker import event_log
@@ -16,6 +17,7 @@ from fanlight_broker.core.shares import Share, Shares, principal_of
 from fanlight_broker.core.subscriber import CLOSED_CONNECTION, Client, ClientConnection, Subscriber
 from fanlight_broker.core.teardown import Teardown
 from fanlight_broker.core.topics import INBOX_ROOT
+from fanlight_broker.core.turns import Turns
 from fanlight_broker.wire.hidden import hide, show
 from fanlight_broker.wire.message import Format
 from fanlight_broker.wire.outbox import Outbox
@@ -84,7 +86,7 @@ class Clients:
         self.connects = number
         self._shares.join(subscriber.share)
         outbox.pace = self.paces.join(subscriber.share.principal, self.quota_of(subscriber.asker, limits), now)
-        client = Client(number, subscriber, agent, address, port, outbox, connection, format, now)
+        client = Client(number, subscriber, agent, address, port, outbox, connection, format, now, limits)
         subscriber.client = client
         outbox.owner = client
         self._by_number[number] = client
@@ -126,6 +128,26 @@ class Clients:
         if self.quotas.empty and not limits:
             return NO_QUOTA
         return self.quotas.of(asker, limits or {})
+
+    def use_quotas(self, quotas: Quotas, turns: Turns, now: Callable[[], float]) -> None:
+        """Put other quotas in force. Those who are connected get theirs some in a turn; nothing is taken from them."""
+        self.quotas = quotas
+        self._requote(iter(list(self)), quotas, turns, now)
+
+    def _requote(self, rest: Iterator[Client], quotas: Quotas, turns: Turns, now: Callable[[], float]) -> None:
+        for client in rest:
+            share, outbox = client.subscriber.share, client.outbox
+            if self.quotas is not quotas or client.connection is CLOSED_CONNECTION:
+                continue
+            quota = self.quota_of(client.subscriber.asker, client.limits)
+            share.bound(quota.pots)
+            if outbox.pace is None:
+                outbox.pace = self.paces.join(share.principal, quota, now())
+            else:
+                self.paces.use(outbox.pace, quota)
+            if turns.over():
+                turns.later(partial(self._requote, rest, quotas, turns, now))
+                return
 
     def check(self, share: Share, quota: Quota, ending: int = 0) -> None:
         """Bound a principal by its quota. Raises LimitExceeded if it may have no connection more.

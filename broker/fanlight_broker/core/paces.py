@@ -3,10 +3,7 @@
     a publisher owes --> its lane stops: BLOCKED by the pace's gate --> Flow.hold_back --> `wait`: a deadline
     the deadline     --> so many publishers go on as may publish a message now; the others wait for the next one
 
-    a subscriber's outbox owes --> its sink is stuck --> `park` --> at the deadline the sink sends on
-
-A principal that owes is held up alone: a gate is an outbox of nobody, and an outbox with a pace holds no publishers
-back, but drops by its policy when it is full.
+A principal that owes is held up alone: a gate is an outbox of nobody.
 """
 
 from dataclasses import dataclass

@@ -35,16 +35,14 @@ class Quota:
     name: str = ""  # of the entry that it comes from; for people
     pots: Mapping[SharedPot, int] = field(default_factory=dict)
     connections: int | None = None
-    message_bytes: int | None = None  # of the payload of one message
     publish: Rate = Rate()
-    deliver: Rate = Rate()
     burst_seconds: float = 1.0  # of each rate, that may pass at once
     refuse: bool = False  # what is published too fast: else its publisher is not read from for a while
 
 
 NO_QUOTA: Final = Quota()
-RATES: Final = ("publish_messages", "publish_bytes", "deliver_messages", "deliver_bytes")  # a second
-COUNTS: Final = ("connections", "message_bytes")
+RATES: Final = ("publish_messages", "publish_bytes")  # a second
+COUNTS: Final = ("connections",)
 OTHERS: Final = ("burst_seconds", "over_rate")
 POTS: Final = tuple(pot.value for pot in SharedPot)
 BURST_SECONDS_MAX: Final = 3_600.0
@@ -72,9 +70,9 @@ def quota_of(entries: Mapping[str, object], name: str = "") -> Quota:
             raise InvalidQuota(f"there is no quota {key!r}; there are {', '.join((*COUNTS, *POTS, *RATES, *OTHERS))}")
     return Quota(
         name, {SharedPot(key): value for key, value in counts.items() if key in POTS},
-        counts.get("connections"), counts.get("message_bytes"),
+        counts.get("connections"),
         Rate(rates.get("publish_messages", 0.0), rates.get("publish_bytes", 0.0)),
-        Rate(rates.get("deliver_messages", 0.0), rates.get("deliver_bytes", 0.0)), burst, refuse,
+        burst, refuse,
     )  # fmt: skip
 
 

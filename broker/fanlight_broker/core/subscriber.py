@@ -9,6 +9,7 @@ subscriber, so that a session can have subscriptions and messages before its cli
 has no sessions have none. The three refer to each other, so they are in one file.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -131,6 +132,7 @@ class Client(Owner):
     connection: ClientConnection
     format: Format  # how messages are written on this connection; its subscriber's is that of the latest one
     connected_at: float  # seconds, by the clock of every `now`
+    limits: Mapping[str, int] | None = None  # quotas that are known of its user alone
     slow: bool = False  # its outbox or its session's queue was full at least once
     hold_times: dict[int, HoldTime] = field(default_factory=dict)  # by whose time a hold takes: core.flow
 

@@ -266,9 +266,9 @@ def _rule(number: int, row: GivenRule) -> PermissionRule:
         elif key in PLACES:
             who.append((key, cell if isinstance(cell, str) else tuple(_texts(key, cell))))
         elif key == "name":
-            name = _name(cell)
+            name = name_of(cell)
         elif key == "salience":
-            salience = _salience(cell)
+            salience = salience_of(cell)
         elif key == "where":
             where = _where(cell)
         else:
@@ -282,7 +282,7 @@ def _rule(number: int, row: GivenRule) -> PermissionRule:
             "where: is about messages that somebody publishes; put publish, retain, will or request in this rule, and "
             "the rest in another. Who subscribes sets a selector of its own"
         )
-    return PermissionRule(number, row.place, name, row.allow, _who(tuple(who)), patterns, salience, where)
+    return PermissionRule(number, row.place, name, row.allow, who_of(tuple(who)), patterns, salience, where)
 
 
 def _joined(found: Sequence[tuple[int, Pattern]]) -> tuple[tuple[int, Pattern], ...]:
@@ -328,7 +328,7 @@ def _texts(key: str, cell: object) -> list[str]:
 
 
 @lru_cache(4_096)  # in a large table many rules are of the same users and groups
-def _who(cells: tuple[tuple[str, str | tuple[str, ...]], ...]) -> Who:
+def who_of(cells: tuple[tuple[str, str | tuple[str, ...]], ...]) -> Who:
     """Raises WrongPermission."""
     found: list[tuple[str, tuple[str, ...]]] = []
     for attribute, cell in sorted(cells, key=lambda each: PLACES[each[0]]):
@@ -348,14 +348,14 @@ def _value(attribute: str, text: str) -> str:
         raise WrongPermission(f"{attribute}: {error}") from None
 
 
-def _name(cell: object) -> str:
+def name_of(cell: object) -> str:
     name = cell.strip() if isinstance(cell, str) else ""
     if not name or not name.isprintable() or len(name.encode()) > NAME_BYTES_MAX:
         raise WrongPermission(f"a name is printable text of at most {NAME_BYTES_MAX} bytes")
     return name
 
 
-def _salience(cell: object) -> int | float:
+def salience_of(cell: object) -> int | float:
     try:
         if isinstance(cell, str):
             cell = int(cell) if re.fullmatch(r"[+-]?\d{1,18}", cell) else float(cell)

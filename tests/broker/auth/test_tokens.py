@@ -97,7 +97,7 @@ def test_claims_have_the_names_that_the_settings_say(tmp_path: Path) -> None:
         ({"nbf": 4e9}, "not valid yet"), ({"aud": "other"}, "another audience"), ({"sub": ...}, "no user name"),
         ({"sub": ""}, "no user name"), ({"sub": "a:b"}, "no user name"),
         ({"groups": ["anonymous"]}, "of clients without"), ({"groups": {"a": 1}}, "groups must be"),
-        ({"limits": {"a": -1}}, "from 0"), ({"limits": [1]}, "limits must be"),
+        ({"limits": {"connections": -1}}, "from 0"), ({"limits": {"a": 1}}, "no quota"), ({"limits": [1]}, "limits must be"),
         ({"permissions": [{"effect": "allow"}]}, "must have effect"),
         ({"permissions": [{"effect": "maybe", "actions": ["a"], "topics": ["b"]}]}, "allow or deny"),
         ({"permissions": [{"effect": "deny", "actions": "a", "topics": ["b"]}]}, "must be lists"),

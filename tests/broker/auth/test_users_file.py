@@ -49,7 +49,7 @@ def test_a_file_has_users_with_groups_limits_and_keys() -> None:
         (f'[users.alice]\npassword = "{ONE}"\ngroups = [" a"]', "no name of a group"),
         (f'[users.alice]\npassword = "{ONE}"\nlimits = {{ connections = -1 }}', "a whole number from 0"),
         (f'[users.alice]\npassword = "{ONE}"\nlimits = {{ connections = true }}', "a whole number from 0"),
-        (f'[users.alice]\npassword = "{ONE}"\nlimits = {{ "a b" = 1 }}', "no name of a limit"),
+        (f'[users.alice]\npassword = "{ONE}"\nlimits = {{ "a b" = 1 }}', "there is no quota 'a b'"),
         (f'[users."a:b"]\npassword = "{ONE}"', "must not contain ':'"),
         (f'[users."$x\\u0001"]\npassword = "{ONE}"', "control characters"),
         ('decoy_key = "aGk="', "no decoy_key of 32 bytes"),
@@ -118,7 +118,7 @@ ROWS = st.fixed_dictionaries(
     {"password": st.sampled_from([ONE, TWO])},
     optional={
         "groups": st.lists(NAMES.filter(lambda name: name != "anonymous"), max_size=2),
-        "limits": st.dictionaries(st.sampled_from(["a", "b_1"]), st.integers(0, 9), max_size=2),
+        "limits": st.dictionaries(st.sampled_from(["connections", "stored_bytes"]), st.integers(0, 9), max_size=2),
     },
 )
 

@@ -69,7 +69,7 @@ class AcceptedConnect:
             user=identity.user, verified=identity.verified, label=identity.label,
             clean_start=packet.clean_start, expiry=expiry,
             receive_max=properties.receive_maximum or RECEIVE_MAXIMUM, frame_max=properties.maximum_packet_size,
-            will=self.will, origin=origin,
+            will=self.will, origin=origin, limits=identity.limits,
         )
 
     def format(self, options: MqttOptions, aliases: Pot) -> PublishFormat:

@@ -291,7 +291,7 @@ class NativeConnection(ProtocolConnection):
             self.outbox, self, now,
             name=hello.client, user=identity.user, verified=identity.verified, label=identity.label,
             agent=hello.agent, address=self.transport.address, port=self.transport.port, protocol=self.protocol,
-            format=FORMAT, origin=self.origin_of(identity),
+            format=FORMAT, origin=self.origin_of(identity), limits=identity.limits,
         )
         self.state = ConnectionState.CONNECTED
         self._hello = None  # a password is kept no longer than needed

@@ -1,0 +1,83 @@
+"""Quotas as a part: the file that the setting `quotas` names, read at the start and again on SIGHUP."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from fanlight_broker import logs
+from fanlight_broker.admin.metric_source import MetricSource
+from fanlight_broker.config import Settings
+from fanlight_broker.core.quota import NoQuotas
+from fanlight_broker.core_part import Core
+from fanlight_broker.parts import Apply, Part, PartError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fanlight_broker.permitting.quota_file import QuotaTable
+
+log: Final = logs.get("quotas")
+
+COUNTERS: Final = {
+    "quota_connections_refused": "Clients refused because their user or address has as many connections as its quota",
+    "quota_holds": "Times a publisher over its rate was not read from for a while",
+}
+GAUGES: Final = {
+    "quotas_in_force": "Entries of the file of quotas",
+    "quota_paces": "Users and addresses that have a rate, and publish or did a moment ago",
+}
+
+
+class QuotaPart(Part):
+    name = "quotas"
+
+    def __init__(self, settings: Settings, core: Core) -> None:
+        self._settings, self._broker = settings, core.broker
+        self._prepared: QuotaTable | None = None
+
+    async def open(self) -> None:
+        if self._settings.quotas is not None:
+            self._use(_read(self._settings.quotas))
+
+    async def prepare(self, settings: Settings) -> None:
+        self._prepared = _read(settings.quotas) if settings.quotas is not None else None
+
+    def reload(self, settings: Settings) -> Apply:
+        prepared, self._prepared = self._prepared, None
+
+        def apply() -> None:
+            self._settings = settings
+            self._use(prepared)
+
+        return apply
+
+    def _use(self, table: "QuotaTable | None") -> None:
+        if table is None and self._broker.clients.quotas.empty:
+            return
+        self._broker.use_quotas(table if table is not None else NoQuotas())
+        log.info("quotas_in_force", entries=0 if table is None else len(table))
+
+    def metrics(self) -> Sequence[MetricSource]:
+        return [MetricSource({**COUNTERS, **GAUGES}, self._counters, self._gauges)]
+
+    def _counters(self) -> Mapping[str, int]:
+        return {
+            "quota_connections_refused": self._broker.shares.connections_refused,
+            "quota_holds": self._broker.paces.held,
+        }
+
+    def _gauges(self) -> dict[str, float]:
+        quotas = self._broker.clients.quotas
+        return {
+            "quotas_in_force": 0 if quotas.empty else len(quotas),  # type: ignore[arg-type]
+            "quota_paces": len(self._broker.paces),
+        }
+
+
+def _read(path: "Path") -> "QuotaTable":
+    """Raises PartError."""
+    from fanlight_broker.permitting.quota_file import QuotaFileError, load
+
+    try:
+        return load(path)
+    except QuotaFileError as error:
+        raise PartError("; ".join(error.problems)) from error
