@@ -13,7 +13,7 @@ from typing import Final
 
 import uvloop
 
-from fanlight_broker import __version__, early, logs
+from fanlight_broker import __version__, audit, early, logs
 from fanlight_broker.assembly import Assembly, assemble
 from fanlight_broker.config import Settings, SettingsError, apply_reload, reload, reloadable_changes
 from fanlight_broker.parts import PartError
@@ -102,12 +102,14 @@ class Application:
         except (SettingsError, PartError) as error:
             problems = error.problems if isinstance(error, SettingsError) else (error,)
             reason = "; ".join(map(str, problems))
+            audit.note("reload_failed", reason=reason)
             log.error("reload_failed", reason=reason, advice="the settings in force stay as they are")
             return
         for warning in loaded.warnings:
             log.warning("setting_ignored", reason=warning)
         self.settings = settings
         apply()
+        audit.note("reloaded", applied=[str(change) for change in changes.applied])
         log.info(
             "reloaded", applied=[str(change) for change in changes.applied],
             needs_restart=[str(change) for change in changes.needs_restart],

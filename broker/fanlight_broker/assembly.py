@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fanlight_broker.administration import Administration
 from fanlight_broker.archiving import Archiving
+from fanlight_broker.auditing import Auditing
 from fanlight_broker.authentication import Authentication
 from fanlight_broker.config import Settings
 from fanlight_broker.core.protocol_part import ProtocolPart
@@ -46,6 +47,7 @@ def assemble(settings: Settings) -> Assembly:
     They are opened and started in this order, and stopped in reverse: clients are let in when all that serves them
     works, and the archive is closed when no client is left.
     """
+    auditing = Auditing(settings)
     authentication, encryption, core = Authentication(settings), Encryption(settings), Core(settings)
     archiving = Archiving(settings, core)
     storing = store_part(settings, core)
@@ -57,7 +59,7 @@ def assemble(settings: Settings) -> Assembly:
         lambda: parts.actions(),
     )
     parts = Parts([
-        authentication, encryption, core, archiving, storing, permitting, quotas, ruling, listeners, inspecting,
+        auditing, authentication, encryption, core, archiving, storing, permitting, quotas, ruling, listeners, inspecting,
         Measuring(), administration,
     ])
     return Assembly(parts, inspecting.summary)

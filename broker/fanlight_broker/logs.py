@@ -286,29 +286,30 @@ def _presentable(level: int, logger: str, event: str, keys: Event, suppressed: i
     shown: Event = {
         "timestamp": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         "level": logging.getLevelName(level).lower(),
-        "logger": _present("logger", logger),
-        "event": _present("event", event),
+        "logger": present("logger", logger),
+        "event": present("event", event),
     }
     for key, value in keys.items():
         if key != "exc_info":
-            shown[key] = _present(key, value)
+            shown[key] = present(key, value)
     if suppressed:
         shown["suppressed"] = suppressed
     if (error := keys.get("exc_info")) is not None:
         error = sys.exc_info()[1] if error is True else error
-        shown["exception"] = _present("exception", "".join(traceback.format_exception(error)).rstrip("\n"))
+        shown["exception"] = present("exception", "".join(traceback.format_exception(error)).rstrip("\n"))
     return shown
 
 
-def _present(key: str, value: object) -> object:
+def present(key: str, value: object) -> object:
+    """A value as a log may show it: without secrets, bounded, and printable."""
     if key.lower() in PRIVATE:
         return "(left out)"
     if value is None or isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, dict):
-        return {str(name): _present(str(name), value[name]) for name in list(value)[:ITEMS_MAX]}
+        return {str(name): present(str(name), value[name]) for name in list(value)[:ITEMS_MAX]}
     if isinstance(value, (list, tuple)):
-        return [_present(key, each) for each in value[:ITEMS_MAX]]
+        return [present(key, each) for each in value[:ITEMS_MAX]]
     if key in ("exception", "stack"):
         return _printable(str(value), TRACEBACK_CHARACTERS_MAX, keep="\n")
     return _printable(value if isinstance(value, str) else str(value), VALUE_CHARACTERS_MAX)

@@ -20,9 +20,11 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from fanlight_broker import audit
 from fanlight_broker.auth import hook, password_file, verifier
 from fanlight_broker.auth.access import Credentials
 from fanlight_broker.auth.exchanges import ScramExchange
@@ -48,6 +50,7 @@ COUNTERS: Final[Mapping[str, str]] = {
     **hook.COUNTERS,
 }
 GAUGES: Final[Mapping[str, str]] = {**verifier.GAUGES, **hook.GAUGES}
+HOW: Final = {"logins": "credentials", "logins_anonymous": "anonymous", "logins_certified": "certificate"}
 EVERYBODY: Final = "fanlight"  # the user name of a client that gives the password for everybody and no name
 _TOKEN: Final = re.compile(r"eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*", re.ASCII)
 CERTIFICATE: Final = "certificate"  # the credential of a client admitted by its certificate; no hash is equal to it
@@ -134,25 +137,33 @@ class PasswordAuthenticator:
         certified: the name in the client's verified certificate. It replaces name and password if no password is given;
         a password that is given is checked.
         """
+        question = Question(user, password, client, address, protocol, listener, certified)
         try:
             if certified and password is None:
                 identity, how = self._certified(user, certified), "logins_certified"
             else:
-                question = Question(user, password, client, address, protocol, listener, certified)
                 identity = await self._authenticate(question)
                 how = "logins_anonymous" if identity.anonymous else "logins"
-        except AuthenticationFailed:
+        except AuthenticationFailed as error:
             self._counts["logins_failed"] += 1
+            _note_refusal(question, error)
             raise
         self._counts[how] += counted
+        if counted:
+            _note(identity, question, how)
         return identity
 
-    def identify(self, user: str | None, password: str | None, *, certified: str = "") -> Identity | None:
+    def identify(
+        self, user: str | None, password: str | None, *, certified: str = "", address: str = "", client: str = "",
+        protocol: str = "", listener: str = "",
+    ) -> Identity | None:
         """The identity of a client that logs in, if there is nothing to check; None: ask `authenticate`."""
         if (certified and password is None) or not self._open_to(user, password):
             return None
         self._counts["logins_anonymous"] += 1
-        return _unchecked(user)
+        identity = _unchecked(user)
+        _note(identity, Question(user, None, client, address, protocol, listener, certified), "logins_anonymous")
+        return identity
 
     def _open_to(self, user: str | None, password: str | None) -> bool:
         credentials = self._credentials
@@ -160,11 +171,14 @@ class PasswordAuthenticator:
             credentials.allow_anonymous and (password is None or (not user and not password))
         )
 
-    def exchange(self, mechanism: str, user: str | None, address: str) -> LoginExchange | None:
+    def exchange(
+        self, mechanism: str, user: str | None, address: str, *, protocol: str = "", listener: str = ""
+    ) -> LoginExchange | None:
         """A login of several messages, for a client at `address` that gave this user name, or none."""
         if mechanism != MECHANISM or self._credentials.users_file is None:
             return None
-        return _Counted(self._counts, ScramExchange(
+        question = Question(user, None, "", address, protocol, listener)
+        return _Counted(self._counts, question, ScramExchange(
             user, address, keys=self._scram_of, identity=self._identity_of, verifier=self._verifier,
             decoy_key=self._decoy_key, iterations=self._iterations,
         ))  # fmt: skip
@@ -263,17 +277,38 @@ def _fail() -> NoReturn:
 class _Counted:
     """An exchange whose outcome is counted."""
 
-    def __init__(self, counts: dict[str, int], exchange: LoginExchange) -> None:
-        self._counts, self._exchange = counts, exchange
+    def __init__(self, counts: dict[str, int], question: Question, exchange: ScramExchange) -> None:
+        self._counts, self._question, self._exchange = counts, question, exchange
 
     async def step(self, data: bytes | None) -> tuple[bytes | None, Identity | None]:
         try:
             answer, identity = await self._exchange.step(data)
-        except AuthenticationFailed:
+        except AuthenticationFailed as error:
             self._counts["logins_failed"] += 1
+            _note_refusal(replace(self._question, user=self._exchange.user), error)
             raise
-        self._counts["logins"] += identity is not None
+        if identity is not None:
+            self._counts["logins"] += 1
+            _note(identity, self._question, "logins")
         return answer, identity
+
+
+def _note(identity: Identity, question: Question, how: str) -> None:
+    audit.note(
+        "login", user=identity.user, unverified_user=identity.label, how=HOW[how], groups=identity.groups,
+        expires=identity.expires, **_whence(question),
+    )
+
+
+def _note_refusal(question: Question, error: AuthenticationFailed) -> None:
+    audit.note("login_refused", user=question.user or "", reason=error.text, **_whence(question))
+
+
+def _whence(question: Question) -> dict[str, str]:
+    return {
+        "client": question.client_id, "address": question.address, "protocol": question.protocol or "http",
+        "listener": question.listener or "http", "certificate": question.certificate,
+    }
 
 
 def read_users(credentials: Credentials) -> Users:

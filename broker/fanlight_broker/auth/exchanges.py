@@ -29,6 +29,11 @@ class ScramExchange:
         self._server = ScramServer(lambda user: keys(user) or decoy(decoy_key, user, iterations))
         self._silent = False  # the client's first message was empty
 
+    @property
+    def user(self) -> str:
+        """The name that was given, whether or not there is such a user."""
+        return self._server.user or self._asked or ""
+
     async def step(self, data: bytes | None) -> tuple[bytes | None, Identity | None]:
         server = self._server
         if server.keys is None:

@@ -4,7 +4,7 @@ Each key is for one algorithm, which follows from the key and never from the tok
 refused, `none` with it. What a token says about keys (`jwk`, `jku`, `x5c`) is not looked at. A token needs `exp`, and
 is good for no longer than that: the connection ends then.
 
-A check takes 0.1 to 0.4 ms of the loop, so one is made in each turn of the loop and the others wait for theirs.
+A check takes some tenths of a millisecond, so one is made in each turn of the loop and the others wait for theirs.
 """
 
 import asyncio

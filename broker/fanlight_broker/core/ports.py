@@ -47,11 +47,16 @@ class Authenticator(Protocol):
         """
         ...
 
-    def identify(self, user: str | None, password: str | None, *, certified: str = "") -> Identity | None:
+    def identify(
+        self, user: str | None, password: str | None, *, certified: str = "", address: str = "", client: str = "",
+        protocol: str = "", listener: str = "",
+    ) -> Identity | None:
         """The same for a connecting client whose credentials need no check; None: ask `authenticate`."""
         ...
 
-    def exchange(self, mechanism: str, user: str | None, address: str) -> LoginExchange | None:
+    def exchange(
+        self, mechanism: str, user: str | None, address: str, *, protocol: str = "", listener: str = ""
+    ) -> LoginExchange | None:
         """Begin a login of several messages; None for a mechanism that is not known.
 
         user: the name that the client gave beside it; None if it gave none.

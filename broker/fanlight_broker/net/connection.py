@@ -232,7 +232,10 @@ class Connection(asyncio.BufferedProtocol):
     def authenticate(self, user: str | None, password: str | None, client: str = "") -> Identity | None:
         if self.owner.refuses(self):
             return None  # its GOODBYE comes in the next turn, and a HELLO may be here before
-        self.identity = self.owner.authenticator.identify(user, password, certified=self.certified)
+        self.identity = self.owner.authenticator.identify(
+            user, password, certified=self.certified, address=self.address, client=client,
+            protocol=self.traffic.protocol, listener=self.traffic.name,
+        )
         if self.identity is not None:
             return self.identity
         self._login = asyncio.get_running_loop().create_task(self._authenticate(user, password, client))
@@ -261,7 +264,9 @@ class Connection(asyncio.BufferedProtocol):
             self.fault()
 
     def exchange(self, mechanism: str, user: str | None) -> LoginExchange | None:
-        return self.owner.authenticator.exchange(mechanism, user, self.address)
+        return self.owner.authenticator.exchange(
+            mechanism, user, self.address, protocol=self.traffic.protocol, listener=self.traffic.name
+        )
 
     def step(self, exchange: LoginExchange, data: bytes | None) -> None:
         if not self.owner.refuses(self):

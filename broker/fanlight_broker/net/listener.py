@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from fanlight_broker import event_log
+from fanlight_broker import audit, event_log
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.connection import ProtocolConnection
 from fanlight_broker.core.deadlines import Deadlines
+from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.limits import StoreDurability
 from fanlight_broker.core.ports import Authenticator, ProtocolCheck, Transport, WrongProtocol
 from fanlight_broker.net.acceptor import Secure, TcpAcceptor, TlsAcceptor
@@ -341,6 +342,7 @@ class Listener:
             revoked = self._tls is not None and self._tls.revokes(connection.serial)
             if revoked or not self.authenticator.stands(identity):
                 self.revoked += 1
+                _note_end(connection, protocol, identity, "the credentials are no longer valid")
                 # It may no longer get what is in its outbox.
                 protocol.cut_off("authentication_failed", "these credentials are no longer valid; log in again")
         if rest := left[RECHECKED_PER_TURN:]:
@@ -359,6 +361,7 @@ class Listener:
             protocol = self._connections.get(connection)
             if protocol is not None:
                 self.expired += 1
+                _note_end(connection, protocol, connection.identity, "the credentials have expired")
                 protocol.cut_off("credentials_expired", "these credentials have expired; log in with new ones")
 
     def _drained(self, outbox: Outbox) -> None:
@@ -436,3 +439,10 @@ class Listener:
             "protocol_errors": self.protocol_errors,
             "requests_refused": self.requests_refused + sum(protocol.refused for protocol in live),
         }
+
+
+def _note_end(connection: Connection, protocol: ProtocolConnection, identity: Identity | None, reason: str) -> None:
+    audit.note(
+        "connection_ended", user=identity.user if identity is not None else "", client=protocol.who,
+        address=connection.address, listener=connection.traffic.name, reason=reason,
+    )

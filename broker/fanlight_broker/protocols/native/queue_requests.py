@@ -9,6 +9,7 @@ from functools import partial
 from heapq import nsmallest
 from typing import Any, Final
 
+from fanlight_broker import audit
 from fanlight_broker.core import errors
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.queue_views import queue_view
@@ -31,6 +32,7 @@ SCREENED_FILTERS_MAX: Final = 10  # of one with a selector, which is compiled fo
 LISTED: Final = 100
 LISTED_MAX: Final = 200
 CONSUMERS_SHOWN: Final = 100
+CHANGING: Final = frozenset({"add", "purge", "remove", "move", "cancel"})  # verbs that the audit log notes
 ANSWER_BYTES: Final = 64 * 1024  # of one answer, about; less if that is not a frame
 
 Result = Mapping[str, Any]
@@ -76,6 +78,11 @@ class ConnectionQueues:
         except errors.FanlightError:
             self._waiting -= 1
             raise
+        if frame.verb in CHANGING:
+            audit.note(
+                "admin", action=f"queue {frame.verb}", queue=frame.arguments.text("name", frames.QUEUE_BYTES_MAX) or "",
+                user=client.subscriber.user, client=client.subscriber.name, address=client.address,
+            )
 
     # -- answers ----------------------------------------------------------------------------------------------------
 
