@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 log: Final = event_log.get("permissions")
 
 IDLE_MAX: Final = 1_024  # classes that nobody is in any more, and that are kept
+READABLE_MAX: Final = 4_096  # decisions about topics and classes with partly allowed subscriptions; then all go
+READABLE_BYTES: Final = 1_024  # of such a topic
 RULES_MAX: Final = 1_000  # with a count of their own
 LOGGED_MAX: Final = 10_000  # causes that are not logged again; then all are forgotten
 OTHERS: Final = "(others)"  # in place of the rules beyond RULES_MAX
@@ -94,6 +96,7 @@ class Enforcement:
         self._wall = wall
         self._badges: dict[int, Badge] = {}  # by the identities of their grants
         self._idle: dict[int, Badge] = {}  # those of them that nobody has
+        self._readable: dict[tuple[Badge, bytes, int], bool] = {}
         self._clearing = False
         self._fields: FieldsOf | None = None
         self._logged: set[int] = set()
@@ -109,6 +112,7 @@ class Enforcement:
             badge.number = REVOKED
         self._badges.clear()
         self._idle.clear()
+        self._readable.clear()
         self.permissions = permissions
         self.generation += 1
         self._fields = None
@@ -228,10 +232,22 @@ class Enforcement:
         """May the owner of a partly allowed subscription have what is published on a topic that it matches?"""
         if subscription.ended:
             return False
+        subscriber: Subscriber = subscription.owner
+        badge = self.badge_of(subscriber)
+        if badge is None:
+            return True
+        known = self._readable.get((badge, topic, syntax))  # many of a class may be on one topic, and be asked again
+        if known is not None:
+            return known
         try:
-            return self.decide(subscription.owner, Action.SUBSCRIBE, topic, SYNTAXES[syntax]).allowed
+            found = self._decide(badge.grant, subscriber, Action.SUBSCRIBE, topic, SYNTAXES[syntax], None).allowed
         except InvalidTopic:
             return False
+        if len(topic) <= READABLE_BYTES:
+            if len(self._readable) >= READABLE_MAX:
+                self._readable.clear()
+            self._readable[badge, topic, syntax] = found
+        return found
 
     def may_replay(self, subscriber: Subscriber, topic: bytes, syntax: int) -> bool:
         """May it have what was published on a topic? For replays that are partly allowed."""
