@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FEATURE = "replay"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FAILURES = ("messages_gone", "replay_failed")
+_FAILURES = ("messages_gone", "replay_failed", "not_permitted")
 
 
 class Replay(Subscription):

@@ -24,6 +24,7 @@ from .errors import (
     ConnectionLost,
     FanlightError,
     MessageTimeout,
+    NotPermitted,
     ReadingPaused,
     RequestTimeout,
     SubscriptionEnded,
@@ -369,6 +370,10 @@ class Subscription:
             self._wake()
 
     def finish_ended(self, frame: Ended) -> None:
+        if frame.reason == NotPermitted.default_code:  # by new permissions: no end that a consumer may take for its own
+            self.finish(NotPermitted(f"no permission any more for the subscription to {self.filter!r}"),
+                        dropped_by_broker=frame.dropped)
+            return
         self.finish(
             SubscriptionEnded(f"the subscription to {self.filter!r} has ended ({frame.reason})", code=frame.reason),
             dropped_by_broker=frame.dropped,
