@@ -6,7 +6,7 @@
     ... retained      MQTT with RETAIN, which is asked for by itself
     native asked      permissions that depend on the content: Python for each message
 
-`valgrind --tool=callgrind python -m fanlight_bench.micro.permitting "native permitted" 20` runs one case for so many
+`valgrind --tool=callgrind python -m fanlight_bench.micro.permitted "native permitted" 20` runs one case for so many
 turns: the difference of two runs has the instructions of a publish.
 """
 
