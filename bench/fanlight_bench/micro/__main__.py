@@ -30,7 +30,8 @@ from fanlight_bench.micro.case import QUICK_TURNS, TURNS, Effort, measured
 OK, WORSE, WRONG = 0, 1, 2
 BENCHES = (
     "parse", "fields", "route", "fan_out", "flush", "lanes", "publish", "cold", "exchanges", "ruling", "permitted",
-    "match", "insert", "remove", "mix", "names", "frozen", "records", "archive_index", "source_index", "memory",
+    "permitting", "match", "insert", "remove", "mix", "names", "frozen", "records", "archive_index", "source_index",
+    "memory",
     "screens", "rules", "selecting", "rows",
     "connect", "subscribe", "log", "restart", "engines",
 )  # fmt: skip

@@ -11,6 +11,7 @@ make its permission class.
 
 from collections.abc import Callable, Iterable
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from sys import getsizeof
 from typing import Final
 
 from fanlight_broker.core.permissions import Asker
@@ -61,6 +62,13 @@ class Parties:
             for _ in range(min(len(self._numbers), FORGOTTEN_AT_ONCE)):
                 self._numbers.popitem()
             pause()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory, once the conditions are forgotten."""
+        tables = [table for by_length in self._plain.values() for table in by_length.values()]
+        values = sum(getsizeof(key) + getsizeof(found) for table in tables for key, found in table.items())
+        return sum(map(getsizeof, tables)) + values + self._joined.nbytes
 
     def conditions(self) -> list[Who]:
         """By their numbers."""

@@ -60,6 +60,7 @@ HEADER: Final = re.compile(r"^([ \t]*\[\[[ \t]*)(allow|deny)([ \t]*\]\][ \t]*(?:
 OWN_HEADER: Final = re.compile(r"^[ \t]*\[\[[ \t]*rule[ \t]*\]\]", re.MULTILINE)
 NO_TOPIC: Final = Pattern(b"", b"", "amqp")
 ADMIN: Final = {"read": Action.ADMIN_READ, "write": Action.ADMIN_WRITE}
+FILTERS: Final = ACTION_BITS.keys() - {"connect", "admin"}  # whose values are filters
 PLACES: Final = {attribute: place for place, attribute in enumerate(ATTRIBUTES)}
 NAMES: Final = tuple(f"%{letter}" for letter in LETTERS)
 CLOSED: Final[Effects] = {action: action is Action.CONNECT for action in Action}  # who comes in is authenticated
@@ -81,7 +82,7 @@ class PermissionFile(NamedTuple):
 class GivenRule(NamedTuple):
     """A rule as it stands in the file."""
 
-    place: str  # "line 4"
+    line: int
     allow: bool
     cells: Mapping[str, Any]
 
@@ -123,6 +124,7 @@ def _table(
     name: str, rules: Iterable[PermissionRule], count: int, defaults: Effects, limits: Limits,
     pause: Callable[[], None],
 ) -> PermissionTable:
+    pause()
     table = PermissionTable(rules, count, defaults, limits, pause)
     if table.invalid:
         raise PermissionFileError(_listed(name, [
@@ -145,6 +147,7 @@ def read(path: Path, limits: Limits, pause: Callable[[], None] = never) -> Permi
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise PermissionFileError([f"{path}, line {line}: is not UTF-8 (at byte {error.start})"]) from None
+    pause()
     return parse_permissions(text, str(path), limits, pause, is_csv=path.suffix.lower() == ".csv")
 
 
@@ -159,22 +162,29 @@ def parse_permissions(
         raise PermissionFileError([f"{name}: {error}"]) from None
 
 
-def _rules(rows: Iterator[GivenRule], name: str, limits: Limits, pause: Callable[[], None]) -> list[PermissionRule]:
+def _rules(
+    rows: Iterator[GivenRule] | Iterator[GivenRule | PermissionRule], name: str, limits: Limits,
+    pause: Callable[[], None],
+) -> list[PermissionRule]:
     rules: list[PermissionRule] = []
     problems: list[str] = []
-    names: dict[str, str] = {}
+    names: dict[str, int] = {}
     filters = 0
     for number, row in enumerate(rows):
         if number % PAUSE_EVERY == PAUSE_EVERY - 1:
             pause()
+        if isinstance(row, PermissionRule):
+            filters += 1
+            rules.append(row)
+            continue
         try:
             rule = _rule(number, row)
-            if rule.name is not None and names.setdefault(rule.name, row.place) != row.place:
-                raise WrongPermission(f"the rule of {names[rule.name]} has the same name")
+            if rule.name is not None and names.setdefault(rule.name, row.line) != row.line:
+                raise WrongPermission(f"the rule of line {names[rule.name]} has the same name")
         except WrongPermission as error:
             own = row.cells.get("name")
             called = f", rule {own!r}" if isinstance(own, str) and own else ""
-            problems.append(f"{name}, {row.place}{called}: {error}")
+            problems.append(f"{name}, line {row.line}{called}: {error}")
         else:
             filters += len(rule.patterns)
             rules.append(rule)
@@ -212,7 +222,7 @@ def _toml_rows(text: str) -> tuple[Effects, Iterator[GivenRule]]:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows) or len(rows) != len(headers):
         raise ValueError("begin each rule with a line [[allow]] or [[deny]], and have no such line inside of a text")
     return defaults, (
-        GivenRule(f"line {line + 1}", EFFECTS[effect], row) for (line, effect), row in zip(headers, rows, strict=True)
+        GivenRule(line + 1, EFFECTS[effect], row) for (line, effect), row in zip(headers, rows, strict=True)
     )
 
 
@@ -229,28 +239,57 @@ def _defaults(section: object) -> Effects:
     return found
 
 
-def _csv_rows(text: str) -> Iterator[GivenRule]:
+def _csv_rows(text: str) -> Iterator[GivenRule | PermissionRule]:
     lines = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
     header = [column.strip() for column in next(lines, [])]
-    known = (*KEYS, "effect")
+    columns = (*KEYS, "effect")
     if len(set(header)) < len(header):
         raise ValueError("two columns have the same name")
     for column in header:
-        if column not in known:
-            raise ValueError(f"there is no column {column!r}{did_you_mean(column, known)}")
+        if column not in columns:
+            raise ValueError(f"there is no column {column!r}{did_you_mean(column, columns)}")
+    number = -1  # of the rule before
+    places = [(place, column) for place, column in enumerate(header) if column != "effect"]
+    effects = header.index("effect") if "effect" in header else len(header)
+    simple = [(place, ACTION_BITS[column]) for place, column in places if column in FILTERS]
+    asked = [(place, column) for place, column in places if column in PLACES]
+    others = [place for place, column in places if column not in FILTERS and column not in PLACES]
     for cells in lines:
         if not cells:
             continue
-        place = f"line {lines.line_num}"
-        if len(cells) > len(header):
-            raise ValueError(f"{place} has {len(cells)} cells, and the header {len(header)}")
-        found = {column: cell for column, each in zip(header, cells, strict=False) if (cell := each.strip())}
-        if not found:
-            continue
-        effect = found.pop("effect", "allow")
-        if effect not in EFFECTS:
-            raise ValueError(f"{place}: the effect is allow or deny, not {effect!r}")
-        yield GivenRule(place, EFFECTS[effect], found)
+        line, count = lines.line_num, len(cells)
+        if count != len(header):
+            if count > len(header):
+                raise ValueError(f"line {line} has {count} cells, and the header {len(header)}")
+            cells += [""] * (len(header) - count)
+        effect = cells[effects].strip() if effects < len(cells) else ""
+        if effect and effect not in EFFECTS:
+            raise ValueError(f"line {line}: the effect is allow or deny, not {effect!r}")
+        allow = effect != "deny"
+        if not any(map(cells.__getitem__, others)):  # filters alone: half the time of what is below
+            try:
+                who = _plain_who([(column, cell) for place, column in asked if (cell := cells[place].strip())])
+                patterns = [(bits, pattern_of(cell)) for place, bits in simple if (cell := cells[place].strip())]
+            except WrongPattern:
+                patterns = []
+            if who is not None and len(patterns) == 1:
+                number += 1
+                yield PermissionRule(number, line, None, allow, who, tuple(patterns))
+                continue
+        found = {column: cell for place, column in places if (cell := cells[place].strip())}
+        if found:
+            number += 1
+            yield GivenRule(line, allow, found)
+
+
+def _plain_who(given: list[tuple[str, str]]) -> Who | None:
+    """Of one name that is compared as it is, or of everybody. None: it takes more."""
+    if not given:
+        return ()
+    attribute, value = given[0]
+    if len(given) > 1 or attribute == "address" or "*" in value or "%" in value:
+        return None
+    return ((attribute, (value,)),)
 
 
 def _rule(number: int, row: GivenRule) -> PermissionRule:
@@ -261,7 +300,12 @@ def _rule(number: int, row: GivenRule) -> PermissionRule:
     who: list[tuple[str, str | tuple[str, ...]]] = []
     found: list[tuple[int, Pattern]] = []
     for key, cell in row.cells.items():
-        if key in ACTION_BITS:
+        if key in FILTERS and type(cell) is str and (text := cell.strip()):  # the usual case, without two calls
+            try:
+                found.append((ACTION_BITS[key], pattern_of(text)))
+            except WrongPattern as error:
+                raise WrongPermission(f"{key}: {error}") from None
+        elif key in ACTION_BITS:
             found += _patterns(key, cell)
         elif key in PLACES:
             who.append((key, cell if isinstance(cell, str) else tuple(_texts(key, cell))))
@@ -282,7 +326,7 @@ def _rule(number: int, row: GivenRule) -> PermissionRule:
             "where: is about messages that somebody publishes; put publish, retain, will or request in this rule, and "
             "the rest in another. Who subscribes sets a selector of its own"
         )
-    return PermissionRule(number, row.place, name, row.allow, who_of(tuple(who)), patterns, salience, where)
+    return PermissionRule(number, row.line, name, row.allow, who_of(tuple(who)), patterns, salience, where)
 
 
 def _joined(found: Sequence[tuple[int, Pattern]]) -> tuple[tuple[int, Pattern], ...]:

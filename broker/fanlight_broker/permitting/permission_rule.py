@@ -25,6 +25,7 @@ STARRED: Final = frozenset({"user", "group", "client", "certificate"})  # whose 
 ANONYMOUS_GROUP: Final = "anonymous"  # of those whose user name is not verified
 LETTERS: Final = "ucg"  # of `%u`, `%c`, `%g`
 RESERVED: Final = (BROKER_ROOT, INBOX_ROOT)  # first words that no leading wildcard of an allowing rule stands for
+WILD: Final = (b"#", b"+", b"*")  # what a wildcard begins with
 UNFIT: Final = frozenset("+#*\0")  # characters of a name that is not put in the place of `%u`
 
 BITS: Final = {action: 1 << place for place, action in enumerate(Action)}
@@ -85,16 +86,20 @@ class Pattern(NamedTuple):
 
 @dataclass(slots=True, eq=False)  # not frozen: that takes half of the time of reading a file
 class PermissionRule:
-    """place: where it is in its file, for people. number: in the order of the file, from 0."""
+    """number: in the order of the file, from 0. line: of the file, where it begins or, in CSV, ends."""
 
     number: int
-    place: str
+    line: int
     name: str | None
     allow: bool
     who: Who
     patterns: tuple[tuple[int, Pattern], ...]  # bits of actions (BITS), and where
     salience: int | float = 0
     where: Selector | None = None
+
+    @property
+    def place(self) -> str:
+        return f"line {self.line}"
 
     @property
     def label(self) -> str:
@@ -130,9 +135,10 @@ def spelling_of(text: str) -> tuple[bytes, str]:
     """A filter or topic and its syntax: MQTT's if it has `/` or `+` in it, else AMQP's, or the one that is named before
     a colon.
     """
-    for syntax in SYNTAXES:
-        if text.startswith(f"{syntax}:"):
-            return text[len(syntax) + 1 :].encode(), syntax
+    if ":" in text:
+        for syntax in SYNTAXES:
+            if text.startswith(f"{syntax}:"):
+                return text[len(syntax) + 1 :].encode(), syntax
     return text.encode(), "mqtt" if "/" in text or "+" in text else "amqp"
 
 
@@ -167,6 +173,8 @@ def spelled(filter: bytes, syntax: str) -> str:
 
 
 def starts_wild(filter: bytes, syntax: str) -> bool:
+    if filter[:1] not in WILD:
+        return False
     return filter.split(SEPARATORS[syntax], 1)[0] in (ANY_TOPIC, ANY_WORDS[SYNTAXES.index(syntax) :][:1])
 
 

@@ -38,9 +38,9 @@ from fanlight_broker.permitting.permission_rule import (
     ANY_TOPIC,
     BITS,
     RESERVED,
+    WILD,
     Pattern,
     PermissionRule,
-    Probe,
     fits,
 )
 from fanlight_broker.permitting.scopes import Kind, Scope, behind, filled, is_word, key_word, kind_of, met, words_of
@@ -93,12 +93,12 @@ class PermissionTable:
         self.parties = Parties()
         self.kinds: dict[Kind, int] = {}
         self._known: list[Kind] = []  # the same, by their numbers
-        self._numbers: dict[tuple[int, tuple[Probe, ...], bool, str, bool], int] = {}  # of kinds
+        self._numbers: dict[int, int] = {}  # of the kinds without names and wildcards at the beginning, by actions
         self._kinds_of_parties = [0]  # a bit for each kind
         self.index = FilterIndex(limits.topic_words_max + WORDS_MORE, limits.topic_bytes_max + 1_024)
         self.allows = bytearray(count)
         self._lines = array("I", bytes(4 * count))
-        self._labels: dict[int, str] = {}  # of those that are not called by their line
+        self._labels: dict[int, str] = {}  # of those that have a name
         self.where: dict[int, Selector] = {}
         self._denials: dict[tuple[int, int], dict[bytes, list[Denial]]] = {}  # by (party, kind) and first word
         self._classes: dict[object, ClassGrant] = {}
@@ -115,18 +115,17 @@ class PermissionTable:
         if party == len(self._kinds_of_parties):
             self._kinds_of_parties.append(0)
         self.allows[rank] = rule.allow
-        if rule.name is None and rule.place.startswith("line ") and rule.place[5:].isdigit():
-            self._lines[rank] = int(rule.place[5:])
-        else:
-            self._labels[rank] = rule.label
+        self._lines[rank] = rule.line
+        if rule.name is not None:
+            self._labels[rank] = rule.name
         if rule.where is not None:
             self.where[rank] = rule.where
         for actions, pattern in rule.patterns:
             number = self._number_of(actions, pattern, rule.allow)
             self._kinds_of_parties[party] |= 1 << number
-            word = key_word(party, number)
+            word, filter, syntax = key_word(party, number), pattern.filter, pattern.syntax
             try:
-                self.index.insert(behind(word, pattern.filter, pattern.syntax), rank, syntax=pattern.syntax)
+                self.index.insert(word + SEPARATORS[syntax] + filter if filter else word, rank, syntax=syntax)
             except InvalidFilter as error:
                 self.invalid.append(Invalid(rule, _own_error(pattern, error)))
                 continue
@@ -136,8 +135,11 @@ class PermissionTable:
                 self._denials.setdefault((party, number), {}).setdefault(first, []).append(denial)
 
     def _number_of(self, actions: int, pattern: Pattern, allow: bool) -> int:
-        wild = pattern.begins_with_wildcard
-        short = actions, pattern.probes, allow, pattern.syntax, wild
+        """Of the kind of a rule with this pattern."""
+        if pattern.filter[:1] in WILD or pattern.probes:
+            kind = kind_of(actions, pattern, allow)
+            return self.kinds.setdefault(kind, len(self.kinds))
+        short = actions if allow else -actions
         number = self._numbers.get(short)
         if number is None:
             kind = kind_of(actions, pattern, allow)
@@ -309,6 +311,13 @@ class ClassGrant:
         if conditional and min(conditional) < best:
             return self._decide_by_content(action, topic, syntax, fields, best, conditional)
         return self._verdict(action, topic, syntax, best, False)
+
+    def searches(self, action: Action, topic: bytes, syntax: str) -> list[bytes]:
+        """For benches: what the index is asked for a decision."""
+        return [
+            behind(scope.word, topic, syntax) for scope in self._scopes.get(action) or self._scopes_of(action)
+            if not scope.probes or met(scope, topic, syntax)
+        ]
 
     def _decide_by_content(
         self, action: Action, topic: bytes, syntax: str, fields: Fields | None, best: int, conditional: Sequence[int]

@@ -32,7 +32,7 @@ def hidden(text: str) -> dict[str, list[str]]:
        st.sampled_from(FIELDS[1:]))  # fmt: skip
 def test_a_shadowed_rule_never_decides(given_rules, asked, fields) -> None:  # type: ignore[no-untyped-def]
     labelled = [
-        PermissionRule(rule.number, rule.place, None, rule.allow, rule.who, rule.patterns, rule.salience, rule.where)
+        PermissionRule(rule.number, rule.line, None, rule.allow, rule.who, rule.patterns, rule.salience, rule.where)
         for rule in given_rules
     ]
     found = {each.rule.place for each in shadowed(labelled, table_of(labelled))}

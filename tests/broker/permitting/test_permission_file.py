@@ -13,6 +13,7 @@ from fanlight_broker.permitting.permission_file import (
     load,
     parse_permissions,
 )
+from fanlight_broker.permitting.permission_rule import KEYS_OF_ACTIONS
 from fanlight_broker.permitting.table import PermissionTable
 
 LIMITS = Limits(permissions_max=20)
@@ -210,6 +211,35 @@ def test_all_problems_are_found() -> None:
     assert len(problems("[[allow]]\npublish='a/#/b'\n[[deny]]\npublish='a+/b'")) == 2
 
 
+def test_all_cells_of_csv_are_read_as_in_toml() -> None:
+    """The rules of a large table are read in a shorter way, which finds the same."""
+    text = """\
+effect, user, group,  address,  publish, subscribe, salience, name, where
+allow,  a,    ,       ,         t/%u,    ,          ,         ,
+deny,   a,    ,       ,         t/%u/x,  t/y,       ,         ,
+,       b*,   ,       ,         t/z,     ,          ,         ,
+,       ,     g,      10.0.0.0/8, t/v,   ,          ,         ,
+,       ,     ,       ,         t/w,     ,          3,        last, n > 1
+,       a
+"""
+    rows = [line for line in text.splitlines() if line != ",       a"]
+    rules = parse_permissions("\n".join(rows), "p", LIMITS, is_csv=True).rules
+    assert [(rule.effect, rule.who, rule.line, rule.name, rule.salience) for rule in rules] == [
+        ("allow", (("user", ("a",)),), 2, None, 0), ("deny", (("user", ("a",)),), 3, None, 0),
+        ("allow", (("user", ("b*",)),), 4, None, 0),
+        ("allow", (("group", ("g",)), ("address", ("10.0.0.0/8",))), 5, None, 0), ("allow", (), 6, "last", 3),
+    ]
+    assert [rule.number for rule in rules] == [0, 1, 2, 3, 4]
+    assert [[str(pattern) for _, pattern in rule.patterns] for rule in rules] == [
+        ["t/%u"], ["t/%u/x", "t/y"], ["t/z"], ["t/v"], ["t/w"]
+    ]
+    assert problems(text, is_csv=True) == ["permissions, line 7: it allows nothing; give it one of " + ", ".join(
+        KEYS_OF_ACTIONS
+    )]
+    for cells, said in [("%u,a", "stand in filters alone"), ("a,x%u", "a part of"), ("a*b,a", "at the end alone")]:
+        assert any(said in each for each in problems(f"user,publish\n{cells}\n", is_csv=True))
+
+
 @pytest.mark.parametrize(("text", "said"), [
     ("usr,publish\na,b", "there is no column 'usr'; did you mean user?"),
     ("user,user\na,b", "two columns have the same name"),
@@ -243,4 +273,4 @@ def test_a_pause_comes_now_and_then() -> None:
     file = parse_permissions("user,publish\n" + "a,b\n" * 600, "p", limits, lambda: paused.append(None), is_csv=True)
     read = len(paused)
     compile_permissions(file, "p", limits, lambda: paused.append(None))
-    assert (read, len(paused) - read) == (2, 2)
+    assert (read, len(paused) - read) == (2, 3)

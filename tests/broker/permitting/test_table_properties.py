@@ -78,7 +78,7 @@ def rules(draw: st.DrawFn, number: int) -> PermissionRule:
         patterns.append((ACTION_BITS[draw(st.sampled_from(["publish", "subscribe", "retain", "everything"]))], pattern))
     where = draw(st.sampled_from([None, None, None, *SELECTORS]))
     return PermissionRule(
-        number, f"line {number}", draw(st.sampled_from([None, f"rule {number}"])), draw(st.booleans()),
+        number, number, draw(st.sampled_from([None, f"rule {number}"])), draw(st.booleans()),
         tuple(
             (attribute, tuple(sorted({value_of(attribute, VALUES[attribute][pick % len(VALUES[attribute])]),
                                       *([VALUES[attribute][0]] if pick % 7 == 0 else [])})))
@@ -118,7 +118,7 @@ def test_decisions_are_those_of_the_list(rules, effects, asker, asked, fields) -
 @given(tables(), defaults, askers)
 def test_decisions_without_a_topic(rules, effects, asker) -> None:  # type: ignore[no-untyped-def]
     bare = [
-        PermissionRule(rule.number, rule.place, rule.name, rule.allow, rule.who, (
+        PermissionRule(rule.number, rule.line, rule.name, rule.allow, rule.who, (
             (BITS[Action.CONNECT] | BITS[Action.ADMIN_READ], pattern_of("")),
         ), rule.salience)
         for rule in rules
@@ -172,7 +172,7 @@ def test_one_class_is_decided_alike(rules, some, topic) -> None:  # type: ignore
 @pytest.mark.parametrize("name", ["+", "#", "a+b", "a#", "*", "a/b", "a\0b", "", "$SYS", "$inbox"])
 def test_a_name_with_such_characters_is_never_filled_in(name: str) -> None:
     """As the first word, where `$SYS` is one of them, for topics and filters in both spellings."""
-    rules = [PermissionRule(0, "line 1", None, True, (), ((ACTION_BITS["everything"], pattern_of("%u/#")),))]
+    rules = [PermissionRule(0, 1, None, True, (), ((ACTION_BITS["everything"], pattern_of("%u/#")),))]
     grant = table_of(rules).grant_of(Asker(user=name, client=name))
     for syntax, separator in reference.SEPARATORS.items():
         for topic in (name, f"{name}{separator}x", "other", f"a{separator}b", "$SYS", f"$SYS{separator}x"):
@@ -183,8 +183,8 @@ def test_a_name_with_such_characters_is_never_filled_in(name: str) -> None:
 
 def test_a_denying_rule_with_a_name_holds_for_every_name() -> None:
     rules = [
-        PermissionRule(0, "line 1", None, False, (), ((ACTION_BITS["everything"], pattern_of("site/%c")),)),
-        PermissionRule(1, "line 2", None, True, (), ((ACTION_BITS["everything"], pattern_of("#")),)),
+        PermissionRule(0, 1, None, False, (), ((ACTION_BITS["everything"], pattern_of("site/%c")),)),
+        PermissionRule(1, 2, None, True, (), ((ACTION_BITS["everything"], pattern_of("#")),)),
     ]
     for name in ("a", "a*", "a.b", "+"):
         grant = table_of(rules).grant_of(Asker(client=name))
