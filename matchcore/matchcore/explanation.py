@@ -102,17 +102,19 @@ class Explanation:
 
 def explain(
     index: FilterIndex, topic: Text, *, fields: "Fields | None" = None, syntax: str = "amqp",
-    ids: Container[int] | None = None,
+    ids: Container[int] | None = None, filters: Container[tuple[Text, str]] | None = None,
 ) -> list[Explanation]:  # fmt: skip
     """For each (filter, id) of the index that matches: its tier, the rows that decided, and its selector.
 
-    `fields` are those of a match. `ids`: only these; None: all. An explanation takes some 10 µs. RuntimeError if the
-    index changes meanwhile.
+    `fields` are those of a match. `ids`: only these; None: all. `filters`, each with its syntax: one id for each of
+    these, of those without a selector; None: all. An explanation takes some 10 µs. RuntimeError if the index changes
+    meanwhile.
     """
     words = None
     found = []
-    plain = [(*one, None, ()) for one in index.located(topic, syntax=syntax)]
-    selected = index.selected(topic, fields=fields, syntax=syntax, ids=ids)
+    located = index.located(topic, syntax=syntax, one_each=filters is not None)
+    plain = [(*one, None, ()) for one in located if filters is None or one[:2] in filters]
+    selected = index.selected(topic, fields=fields, syntax=syntax, ids=ids) if filters is None else []
     for filter, filter_syntax, id, tier, key, where, found_by in [*plain, *selected]:
         if ids is None or id in ids:
             words = words or _split(topic, syntax)

@@ -43,5 +43,5 @@ cdef class FilterTable:
         int _threads_that_are(self) except -1
         void _begin_reading(self) noexcept
         void _end_reading(self) noexcept
-        list _triples(self, uint32_t slot)
+        list _triples(self, uint32_t slot, size_t most=*)
         tuple _whereabouts(self, uint32_t slot, uint64_t version)

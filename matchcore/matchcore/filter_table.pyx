@@ -317,9 +317,10 @@ cdef class FilterTable:
     # Where Python 3.11 makes a list, a dict or a tuple it may collect, and a finalizer may then ask or change the
     # index: so first all is read, into bytes at most, and then they are made.
 
-    cdef list _triples(self, uint32_t slot):
+    cdef list _triples(self, uint32_t slot, size_t most=<size_t> -1):
         cdef size_t count, i
         cdef const uint32_t* ids = slot_ids(&self.slots, slot, &count)
+        count = min(count, most)
         cdef bytes kept = PyBytes_FromStringAndSize(<const char*> ids, <Py_ssize_t> (count * sizeof(uint32_t)))
         cdef object text = slot_object(&self.slots, slot)
         cdef object syntax = syntax_name(MQTT if self.slots.entries[slot].flags & SLOT_MQTT else AMQP)

@@ -461,9 +461,10 @@ cdef class FilterIndex(FilterTable):
             found += self._triples(slot)
         return found
 
-    def located(self, topic: str | bytes, *, syntax: str = "amqp") -> list:
+    def located(self, topic: str | bytes, *, syntax: str = "amqp", one_each: bool = False) -> list:
         """[(filter, syntax, id, tier, key), ...] of the filters that match: `matching`, and where each is kept.
 
+        one_each: only one id of each filter.
         The tier is "exact", "pool" or "buckets". The key has the positions (positions.pxd) and words of the access
         key, and is empty but in the buckets. RuntimeError if the index changes meanwhile.
         """
@@ -472,7 +473,7 @@ cdef class FilterIndex(FilterTable):
         for slot in self._matching(topic, syntax):
             if self.version != version:
                 raise RuntimeError("the FilterIndex changed while its matches were explained")
-            triples = self._triples(slot)
+            triples = self._triples(slot, 1 if one_each else <size_t> -1)
             where = self._whereabouts(slot, version)
             found += [(*triple, *where) for triple in triples]
         return found

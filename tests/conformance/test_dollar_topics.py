@@ -11,6 +11,7 @@ from fanlight_broker.protocols.mqtt.packets import PubAck
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from fanlight_broker.protocols.native.connection import NativeConnection
+from tests.broker.core.parts import finished
 from tests.broker.protocols import world as worlds
 from tests.broker.protocols.mqtt.world import World, connect
 from tests.broker.protocols.native.world import Peer as NativePeer
@@ -112,7 +113,7 @@ def shown(world: World) -> tuple[BrokerInspection, str]:
     found: list[Any] = [
         inspection.subscriptions(offset=0, limit=10), inspection.snapshot(place=0, places=10),
         inspection.hot_topics(limit=10),
-        inspection.explain("a", syntax="mqtt", client="s", limit=10), inspection.sessions(offset=0, limit=10),
+        finished(inspection.explain("a", syntax="mqtt", client="s", limit=10)), inspection.sessions(offset=0, limit=10),
         inspection.connections(offset=0, limit=10),
     ]  # fmt: skip
     return inspection, json.dumps(found, default=str)

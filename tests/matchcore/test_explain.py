@@ -103,3 +103,19 @@ def test_an_index_with_wider_limits_explains_what_it_holds() -> None:
     assert why_not("#.b", "amqp", topic, "amqp") is not None
     with pytest.raises(matchcore.InvalidTopic):
         why_not("#", "mqtt", "a+", "mqtt")
+
+
+def test_one_explanation_for_each_of_some_filters() -> None:
+    index = FilterIndex()
+    for id in range(20):
+        index.insert("a.*", id)
+        index.insert(b"a/+", id, syntax="mqtt")
+        index.insert("#", id)
+    for filter in ("a.*", "#"):
+        (found,) = explain(index, "a.b", filters={(filter, "amqp"), ("a/+", "amqp"), ("x", "amqp")})
+        every = explain(index, "a.b")
+        assert found in every
+        assert (found.filter, found.syntax) == (filter, "amqp")
+        assert len(every) == 60
+    assert explain(index, "a.b", filters=()) == []
+    assert {row[0] for row in index.located("a.b", one_each=True)} == {"a.*", b"a/+", "#"}

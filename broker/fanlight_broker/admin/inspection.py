@@ -5,7 +5,7 @@ Nothing here changes the broker. Every answer is bounded to a page of at most RO
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ OFFSET_MAX: Final = 2**53  # the largest integer that every JSON reader has
 
 Query = Mapping[str, str]
 Answer = tuple[int, dict[str, Any]]  # HTTP status, JSON object
+Steps = Generator[None, None, Answer]  # of one that takes long: see slices.py
 
 
 class BadQuery(FanlightError):
@@ -30,7 +31,7 @@ class Path:
     """One path: what it shows, which parameters it takes, and the function that answers."""
 
     summary: str
-    answer: Callable[["InspectionApi", Query], Answer]
+    answer: Callable[["InspectionApi", Query], Answer | Steps]
     parameters: tuple[str, ...] = ()
     streams: bool = False  # format=jsonl has all rows, see `place_asked`
 
@@ -115,12 +116,12 @@ class InspectionApi:
     def slow_consumers(self, query: Query) -> Answer:
         return 200, {"slow_consumers": list(self._inspection.slow_consumers(limit=_limit(query)))}
 
-    def explain(self, query: Query) -> Answer:
+    def explain(self, query: Query) -> Steps:
         if "topic" not in query:
             raise BadQuery("say which topic: /explain?topic=stock.nasdaq.AAPL; slashes and # as %2F and %23")
         syntax, client = query.get("syntax", "amqp"), query.get("client") or None
         try:
-            explained = self._inspection.explain(
+            explained = yield from self._inspection.explain(
                 query["topic"], syntax=syntax, client=client, limit=_limit(query), fields=_fields(query)
             )
         except ValueError as error:

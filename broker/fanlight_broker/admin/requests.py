@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from fanlight_broker.admin.inspection import METRICS, PATHS, BadQuery, Inspectio
 from fanlight_broker.admin.listener import SERVER, Pace
 from fanlight_broker.admin.metric_source import MetricSource
 from fanlight_broker.admin.metrics import Exposition
+from fanlight_broker.admin.slices import Slices
 from fanlight_broker.admin.snapshot import Snapshots
 from fanlight_broker.core.errors import AuthenticationFailed, FanlightError, NotPermitted
 from fanlight_broker.core.permissions import Action
@@ -46,6 +47,7 @@ class Requests:
         self._gatekeeper = gatekeeper
         self._api = InspectionApi(inspection, sources, version)
         self._snapshots = Snapshots(inspection, version)
+        self._slices = Slices()
         self._exposition = Exposition(sources, version)
         self._pace = Pace(per_second_max)
         # Separate, so that a flood of other requests cannot make a supervisor think the broker dead.
@@ -107,7 +109,8 @@ class Requests:
             return await self._snapshots.answer(request, place, _HEADERS)
         if request.path == READY:
             return _json(*self._api.readyz(query, details=details))
-        return _json(*path.answer(self._api, query))
+        answer = path.answer(self._api, query)
+        return _json(*(await self._slices.made(answer) if isinstance(answer, Generator) else answer))
 
 
     async def _act(self, request: web.BaseRequest) -> web.Response:

@@ -18,12 +18,12 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from fanlight_broker.admin.slices import REST
 from fanlight_broker.core.ports import Inspection
 
 VERSION: Final = 1
 CONTENT_TYPE: Final = "application/jsonl"
 PLACES: Final = 200  # ids in a slice: about 2 ms and 30 kB, if none is free
-REST: Final = 3  # times the processor time of a slice
 
 
 class Snapshots:

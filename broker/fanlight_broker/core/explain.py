@@ -3,8 +3,8 @@ in the screen of their filter; which of them do not want a message with these fi
 among them.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Container, Generator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import matchcore
 from fanlight_broker.core.broker import Broker
@@ -12,52 +12,115 @@ from fanlight_broker.core.ports import View
 from fanlight_broker.core.selectors import where_of
 from fanlight_broker.core.subscription import Subscription, group_name_of, number_of
 from fanlight_broker.core.topics import SYNTAXES, first_word, masked, reserved, sees_reserved, words_of
+from fanlight_broker.wire.screening import FilterScreen
 from matchcore.reasons import why_not_true
 
 FieldValues = Mapping[str, Any]  # by the names that selectors have for them
+Slices = Generator[None, None, View]  # steps of a view
+
+# What a step has: 0.5 to 2 ms.
+AT_ONCE: Final = 4_096  # ids
+ROWS_AT_ONCE: Final = 128
+CLIENTS_AT_ONCE: Final = 1_024  # clients, or subscriptions of one
 
 
 def explain(
     broker: Broker, topic: bytes, syntax: str, client: str | None, limit: int, fields: FieldValues | None = None
-) -> View:
-    """Explain a topic, or a message on it.
+) -> Slices:
+    """Explain a topic, or a message on it: the view is what the generator returns.
 
     client  a client's name or connection number
     fields  of the message; None: of the topic alone, so whatever selectors say
 
-    Raises ValueError for invalid input.
+    Between two steps, each of one match or some thousand ids, the broker may go on. What begins or ends meanwhile may
+    be in the view or not. Raises ValueError for invalid input.
     """
     if syntax not in SYNTAXES:
         raise ValueError(f"syntax {syntax!r}; it is one of {', '.join(SYNTAXES)}")
     words = words_of(topic, syntax, broker.limits)
-    reached = broker.router.matching(topic, syntax)
     known = None if fields is None else {**fields_of_topic(words), **fields}
-    wanted = set() if known is None else broker.router.screens.true_of(reached, known)
-    matching = [s for s in reached if s.condition is None or known is None or s.id in wanted]
-    shown = matching[:limit]
-    explanations = broker.router.explanations(topic, syntax, shown)
-    found_by = {} if known is None else broker.router.screens.found_by(shown, known)
+    plain, screens = broker.router.reached(topic, syntax)
+    reached = Reached(frozenset(plain), screens, None if known is None else set())
+    yield
+    found: list[int] = yield from least(plain, limit)
+    total, filtered_total = len(plain), 0
+    filtered: list[int] = []
+    for screen in screens:
+        ids = list(screen.ids)
+        if reached.wanted is not None:
+            wanted = screen.screen.match(known)
+            reached.wanted.update(wanted)
+            yield
+            filtered = sorted((*filtered, *(yield from least(ids, limit, reached.wanted))))[:limit]
+            filtered_total += len(ids) - len(wanted)
+            ids = wanted
+        total += len(ids)
+        found = sorted((*found, *(yield from least(ids, limit))))[:limit]
     view: View = {
-        "topic": text(topic), "syntax": syntax, "words": [text(word) for word in words],
-        "total": len(matching),
-        "matches": [
+        "topic": text(topic), "syntax": syntax, "words": [text(word) for word in words], "total": total,
+        "matches": (yield from matches_of(broker, topic, syntax, found, known)),
+    }
+    if known is not None:
+        view["filtered_total"] = filtered_total
+        view["filtered"] = rows = []
+        for each in broker.router.in_force(filtered):
+            if each.condition is not None:
+                rows.append({**identified(each), "reason": not_true(each, known)})
+            yield
+    if not broker.publishing.rules.empty:
+        view |= broker.publishing.rules.explain(topic, syntax, fields)
+    if client is not None:
+        view["client"] = yield from explain_client(broker, topic, syntax, client, reached, limit, known)
+    return view
+
+
+class Reached(NamedTuple):
+    """Which subscriptions a message reaches.
+
+    plain   ids of those without a selector
+    wanted  ids of those whose selector is true, some of which the topic may not reach; None: all of the screens
+    """
+
+    plain: frozenset[int]
+    screens: Sequence[FilterScreen]
+    wanted: set[int] | None
+
+    def has(self, subscription: Subscription) -> bool:
+        if subscription.condition is None:
+            return subscription.id in self.plain
+        if self.wanted is not None:
+            return subscription.id in self.wanted
+        return any(subscription.id in each.ids for each in self.screens)
+
+
+def least(ids: Sequence[int], limit: int, without: Container[int] = ()) -> Generator[None, None, list[int]]:
+    """The smallest of some ids, in order."""
+    found: list[int] = []
+    for at in range(0, len(ids), AT_ONCE):
+        found = sorted((*found, *(id for id in ids[at : at + AT_ONCE] if id not in without)))[:limit]
+        yield
+    return found
+
+
+def matches_of(
+    broker: Broker, topic: bytes, syntax: str, ids: Sequence[int], known: FieldValues | None
+) -> Generator[None, None, list[View]]:
+    router = broker.router
+    rows: list[View] = []
+    for at in range(0, len(ids), ROWS_AT_ONCE):
+        shown = router.in_force(ids[at : at + ROWS_AT_ONCE])
+        explanations = router.explanations(topic, syntax, shown)
+        found_by = {} if known is None else router.screens.found_by(shown, known)
+        rows += [
             {
                 **identified(s), "tier": explanations[s.id].tier, "rows": [str(row) for row in explanations[s.id].rows],
                 "found_by": list(found_by.get(s.id, ())),
                 "reason": with_screen(explanations[s.id].reason, found_by.get(s.id, ())),
             }
-            for s in shown
-        ],
-    }
-    if known is not None:
-        filtered = [s for s in reached if s.condition is not None and s.id not in wanted]
-        view["filtered_total"] = len(filtered)
-        view["filtered"] = [{**identified(s), "reason": not_true(s, known)} for s in filtered[:limit]]
-    if not broker.publishing.rules.empty:
-        view |= broker.publishing.rules.explain(topic, syntax, fields)
-    if client is not None:
-        view["client"] = explain_client(broker, topic, syntax, client, {s.id for s in matching}, limit, known)
-    return view
+            for s in shown if s.id in explanations
+        ]
+        yield
+    return rows
 
 
 def with_screen(reason: str, found_by: tuple[str, ...]) -> str:
@@ -77,24 +140,35 @@ def fields_of_topic(words: tuple[bytes, ...]) -> FieldValues:
 
 
 def explain_client(
-    broker: Broker, topic: bytes, syntax: str, client: str, matching: set[int], limit: int, fields: FieldValues | None
-) -> View:
+    broker: Broker, topic: bytes, syntax: str, client: str, reached: Reached, limit: int, fields: FieldValues | None
+) -> Slices:
     """Why the subscriptions of the clients of this name or number are not reached."""
-    found = [c for c in broker.clients if client in (c.subscriber.name, str(c.number))]
-    others = [s for c in found for s in c.subscriber.subscriptions if s.id not in matching]
-    return {
-        "name": client,
-        "connected": len(found),
-        "matching": sum(s.id in matching for c in found for s in c.subscriber.subscriptions),
-        "why_not_total": len(others),
-        "why_not": [
-            {
-                "filter": filter_of(s), "syntax": SYNTAXES[s.syntax_number], "where": where_of(s.condition),
-                "reason": why_not(s, topic, syntax, fields),
-            }
-            for s in others[:limit]
-        ],
-    }
+    connected = matching = others = 0
+    rows: list[View] = []
+    view: View = {"name": client}
+    clients = list(broker.clients)
+    for at in range(0, len(clients), CLIENTS_AT_ONCE):
+        for one in clients[at : at + CLIENTS_AT_ONCE]:
+            if client not in (one.subscriber.name, str(one.number)):
+                continue
+            connected += 1
+            for number, each in enumerate(list(one.subscriber.subscriptions)):
+                if number % CLIENTS_AT_ONCE == CLIENTS_AT_ONCE - 1:
+                    yield
+                if reached.has(each):
+                    matching += 1
+                    continue
+                others += 1
+                if len(rows) < limit:
+                    rows.append(
+                        {
+                            "filter": filter_of(each), "syntax": SYNTAXES[each.syntax_number],
+                            "where": where_of(each.condition), "reason": why_not(each, topic, syntax, fields),
+                        }
+                    )
+                    yield
+        yield
+    return view | {"connected": connected, "matching": matching, "why_not_total": others, "why_not": rows}
 
 
 def why_not(subscription: Subscription, topic: bytes, syntax: str, fields: FieldValues | None = None) -> str:

@@ -3,7 +3,7 @@
 Every view is a JSON object and every list is bounded by its `limit`. Nothing here changes anything.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from heapq import nlargest
 from itertools import islice
 from math import inf
@@ -335,7 +335,7 @@ class BrokerInspection:
 
     def explain(
         self, topic: str, *, syntax: str, client: str | None, limit: int, fields: Mapping[str, Any] | None = None
-    ) -> View:
+    ) -> Generator[None, None, View]:
         from fanlight_broker.core.explain import explain  # here: few are asked, and it needs selectors
 
         return explain(self._broker, topic.encode(), syntax, client, limit, fields)

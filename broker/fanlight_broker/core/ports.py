@@ -3,7 +3,7 @@
 Calls go up only through these protocols, so that the core imports neither a socket nor a protocol.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from fanlight_broker.core.delayed_message import DelayedMessage
@@ -393,8 +393,8 @@ class Inspection(Protocol):
 
     def explain(
         self, topic: str, *, syntax: str, client: str | None, limit: int, fields: Mapping[str, Any] | None = None
-    ) -> View:
-        """Which subscriptions match and by which rows; for a client, why its others do not.
+    ) -> Generator[None, None, View]:
+        """Which subscriptions match and by which rows; for a client, why its others do not. In steps.
 
         Raises ValueError for an invalid topic or syntax.
         """

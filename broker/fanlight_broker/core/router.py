@@ -64,7 +64,7 @@ from fanlight_broker.wire.outbox import Owner
 from fanlight_broker.wire.queue import Queue
 from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.routes import RouteCache
-from fanlight_broker.wire.screening import RouteScreens
+from fanlight_broker.wire.screening import FilterScreen, RouteScreens
 from fanlight_broker.wire.subscription_table import SubscriptionTable
 from fanlight_broker.wire.target import Members, Target
 
@@ -366,6 +366,20 @@ class Router:
         """The route of one of the broker's own topics: without the limits of clients, not cached, never hot."""
         return self._build(RouteCache.key_of(SYNTAXES.index(syntax), topic), topic, syntax)
 
+    def reached(self, topic: bytes, syntax: str) -> tuple[Sequence[int], list[FilterScreen]]:
+        """What a client's topic reaches: the ids of subscriptions without a selector, and the screens of the others.
+
+        Raises InvalidTopic.
+        """
+        check_topic(topic, syntax, self.limits)
+        screens, plain = apart(self._by_id, *self._found(topic, syntax), SEPARATOR_OCTETS)
+        return plain, screens
+
+    def in_force(self, ids: Iterable[int]) -> list[Subscription]:
+        """The subscriptions that have these ids now; an id may be another one's than before."""
+        found = [self._by_id[id] for id in ids if id < len(self._by_id)]
+        return [each for each in found if isinstance(each, Subscription)]
+
     def matching(self, topic: bytes, syntax: str) -> list[Subscription]:
         """The subscriptions that a client's topic reaches, whatever their selectors say, in order of their ids.
 
@@ -386,12 +400,7 @@ class Router:
         self, topic: bytes, syntax: str
     ) -> tuple[list[Target], list[Members], list[list[Target]], RouteScreens | None]:
         """The subscriptions of a topic, by how it is delivered; those with selectors by their screens."""
-        try:
-            ids = self._filters.match(topic, syntax=syntax)
-        except matchcore.InvalidTopic as error:
-            raise invalid_topic(error) from error
-        ids = self._finder.without_denied(ids, topic, SYNTAXES.index(syntax))
-        root = first_word(topic, syntax) if reserved(topic, syntax) else None
+        ids, root = self._found(topic, syntax)
         screens = None
         if len(self.screens):
             found, plain = apart(self._by_id, ids, root, SEPARATOR_OCTETS)
@@ -401,6 +410,15 @@ class Router:
                 if self._finder.body_formats is not None:
                     screens.format = self._finder.body_formats(topic, SYNTAXES.index(syntax))
         return *gather(self._by_id, ids, root, SEPARATOR_OCTETS), screens
+
+    def _found(self, topic: bytes, syntax: str) -> tuple[tuple[int, ...], bytes | None]:
+        """The ids of a topic, and the first word of those that may be reached; None: any."""
+        try:
+            ids = self._filters.match(topic, syntax=syntax)
+        except matchcore.InvalidTopic as error:
+            raise invalid_topic(error) from error
+        ids = self._finder.without_denied(ids, topic, SYNTAXES.index(syntax))
+        return ids, first_word(topic, syntax) if reserved(topic, syntax) else None
 
     def _build(self, key: bytes, topic: bytes, syntax: str) -> Route:
         """A route as wire/finder works it out, in Python."""
@@ -432,8 +450,8 @@ class Router:
     def explanations(
         self, topic: bytes, syntax: str, subscriptions: Iterable[Subscription]
     ) -> "dict[int, matchcore.Explanation]":
-        """For each of these matching subscriptions, by id: which tier of the matcher found it, by which rows."""
-        places = {s.id: s.id if s.condition is None else self.screens.screen_of(s).id for s in subscriptions}
-        found = matchcore.explain(self._filters, topic, syntax=syntax, ids=set(places.values())) if places else []
-        by_place = {explanation.id: explanation for explanation in found}
-        return {id: by_place[place] for id, place in places.items()}
+        """For each of these subscriptions that matches, by id: which tier of the matcher found it, by which rows."""
+        places = {each.id: (each.filter, SYNTAXES[each.syntax_number]) for each in subscriptions}
+        found = matchcore.explain(self._filters, topic, syntax=syntax, filters=set(places.values())) if places else []
+        by_filter = {(explanation.filter, explanation.syntax): explanation for explanation in found}
+        return {id: by_filter[filter] for id, filter in places.items() if filter in by_filter}

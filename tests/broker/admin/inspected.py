@@ -1,6 +1,6 @@
 """A small broker to look at: a few clients and subscriptions in lists, behind `ports.Inspection`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 View = dict[str, Any]
@@ -72,8 +72,9 @@ class Inspected:
 
     def explain(
         self, topic: str, *, syntax: str, client: str | None, limit: int, fields: Mapping[str, Any] | None = None
-    ) -> View:
+    ) -> Generator[None, None, View]:
         if syntax not in ("amqp", "mqtt"):
             raise ValueError(f"syntax {syntax!r} is neither amqp nor mqtt")
         self.asked = (topic, syntax, client, limit, fields)
+        yield
         return {"topic": topic, "matches": []}

@@ -1,11 +1,13 @@
 """Clients without a connection, for tests of the core."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.explain import explain
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.permissions import UNRESTRICTED, Permissions
+from fanlight_broker.core.ports import View
 from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.subscription import Subscription, SubscriptionOptions
 from fanlight_broker.protocols.native.format import FORMAT
@@ -60,3 +62,18 @@ def subscribe(
     broker: Broker, client: Client, number: int, text: bytes, syntax: str = "amqp", **options: Any
 ) -> Subscription:
     return broker.subscribing.subscribe(client, number, text, syntax, SubscriptionOptions(**options))
+
+
+def explained(*arguments: Any) -> View:
+    """What `explain` returns, in one turn."""
+    return finished(explain(*arguments))
+
+
+def finished(steps: Generator[None, None, View]) -> View:
+    """What a generator returns."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            view: View = end.value
+            return view

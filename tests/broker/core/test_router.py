@@ -13,7 +13,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from fanlight_broker.core import router
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.errors import InvalidFilter, InvalidTopic, NotPermitted
-from fanlight_broker.core.explain import explain
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.subscription import Subscription
@@ -23,7 +22,7 @@ from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.routes import RouteCache
 from fanlight_broker.wire.target import Target
 from matchcore import reference
-from tests.broker.core.parts import broker_with, connect, subscribe
+from tests.broker.core.parts import broker_with, connect, explained, subscribe
 
 Spelled = tuple[bytes, str]
 
@@ -177,7 +176,7 @@ def test_explain_tells_the_tier_of_each_subscription_shown() -> None:
     subscribe(broker, client, 3_000, b"site.7.hall.dev.7")
     subscribe(broker, client, 3_001, b"site.#")
     subscribe(broker, client, 3_002, b"site/+/hall/#", "mqtt")
-    view = explain(broker, b"site.7.hall.dev.7", "amqp", None, 10)
+    view = explained(broker, b"site.7.hall.dev.7", "amqp", None, 10)
     told = {match["subscription"]: (match["tier"], match["reason"]) for match in view["matches"]}
     assert set(told) == {7, 3_000, 3_001, 3_002}
     tier, reason = told[7]
@@ -186,7 +185,7 @@ def test_explain_tells_the_tier_of_each_subscription_shown() -> None:
     assert told[3_000] == ("exact", "exact: the whole topic")
     assert {told[3_001][0], told[3_002][0]} <= {"pool", "buckets"}
     assert all(match["rows"] for match in view["matches"])
-    assert len(explain(broker, b"site.7.hall.dev.7", "amqp", None, 2)["matches"]) == 2
+    assert len(explained(broker, b"site.7.hall.dev.7", "amqp", None, 2)["matches"]) == 2
 
 
 @pytest.mark.parametrize("filter", [b"a.*.c.d", b"a/#/b", b"x" * 101])

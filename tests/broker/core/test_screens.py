@@ -11,7 +11,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.condition import condition_of
 from fanlight_broker.core.errors import InvalidSelector
-from fanlight_broker.core.explain import explain
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.screens import STORED_MAX
 from fanlight_broker.core.stored_screener import StoredScreener
@@ -25,7 +24,7 @@ from matchcore import reference
 from matchcore.body_reader import BodyCounts
 from matchcore.kleene import attribute_of, holds
 from matchcore.where import parse_where
-from tests.broker.core.parts import at_once, connect, subscribe
+from tests.broker.core.parts import at_once, connect, explained, subscribe
 
 TOPICS = [b"a", b"a.b", b"a.c", b"b.c"]
 FILTERS = [b"a", b"a.*", b"#", b"*.c"]
@@ -239,7 +238,7 @@ def test_explain_says_who_gets_a_message_and_why_others_do_not() -> None:
         condition = condition_of(where) if where is not None else None
         subscribe(broker, client, number, b"stock.*", condition=condition)
     subscribe(broker, client, 9, b"forex.*", condition=condition_of("price > 10"))
-    view = explain(broker, b"stock.eu", "amqp", name, 10, {"price": 80})
+    view = explained(broker, b"stock.eu", "amqp", name, 10, {"price": 80})
     assert [(each["subscription"], each["where"]) for each in view["matches"]] == [(0, None), (2, "price > 10")]
     assert all(each["tier"] for each in view["matches"])
     assert [each["found_by"] for each in view["matches"]] == [[], ["list of 3"]]
@@ -254,10 +253,10 @@ def test_explain_says_who_gets_a_message_and_why_others_do_not() -> None:
     assert why_not["price > 100"] == "price is 80; the selector wants > 100"
     assert "forex" in why_not["price > 10"]
     assert view["client"]["why_not_total"] == 3
-    view = explain(broker, b"stock.eu", "amqp", name, 1, {"price": 80})
+    view = explained(broker, b"stock.eu", "amqp", name, 1, {"price": 80})
     assert (len(view["matches"]), len(view["client"]["why_not"]), view["client"]["why_not_total"]) == (1, 1, 3)
-    view = explain(broker, b"stock.eu", "amqp", None, 1, {})
+    view = explained(broker, b"stock.eu", "amqp", None, 1, {})
     assert (view["total"], view["filtered_total"], len(view["filtered"])) == (1, 3, 1)
-    view = explain(broker, b"stock.eu", "amqp", name, 10)  # of the topic alone
+    view = explained(broker, b"stock.eu", "amqp", name, 10)  # of the topic alone
     assert [each["subscription"] for each in view["matches"]] == [0, 1, 2, 3]
     assert "filtered" not in view

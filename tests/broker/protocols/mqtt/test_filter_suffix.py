@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fanlight_broker.core.explain import explain
 from fanlight_broker.protocols.mqtt.codec import encode
 from fanlight_broker.protocols.mqtt.options import MqttOptions
 from fanlight_broker.protocols.mqtt.packets import (
@@ -20,6 +19,7 @@ from fanlight_broker.protocols.mqtt.packets import (
 from fanlight_broker.protocols.mqtt.properties import Properties
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
+from tests.broker.core.parts import explained
 from tests.broker.protocols.mqtt.world import Peer, World, connect
 from tests.captured_logs import capture_logs
 
@@ -225,7 +225,7 @@ def test_the_views_show_filter_and_selector() -> None:
     world = world_with_suffixes()
     listener = world.connect("s")
     listener.subscribe(FILTER)
-    view = explain(world.broker, b"sensor/1/t", "mqtt", None, 10, {"location": "roomA", "value": 20})
+    view = explained(world.broker, b"sensor/1/t", "mqtt", None, 10, {"location": "roomA", "value": 20})
     (row,) = view["filtered"]
     assert (row["filter"], row["where"]) == ("sensor/+/t", "location = 'roomA' AND value > 25")
     assert row["reason"] == "value is 20; the selector wants > 25"

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from fanlight_broker.core.explain import explain
 from fanlight_broker.core.inspection import BrokerInspection
 from fanlight_broker.core.queue_views import queue_view
 from fanlight_broker.core.screens import ATTRIBUTES_MAX
 from matchcore.selector import Attribute, Source
+from tests.broker.core.parts import explained
 from tests.broker.protocols.native.test_queue_requests import ask, done, payloads, refused
 from tests.broker.protocols.native.test_queues import consume, deliveries, subscribe
 from tests.broker.protocols.native.world import Peer, World, frame, publish
@@ -139,12 +139,12 @@ def test_views_and_explain_say_it(world: World) -> None:
     listed = {each["name"]: each["where"] for each in done(operator, "list")["queues"]}
     assert listed == {"billing": DEAR, "plain": None}
     assert queue_view(world.broker.queues.find("billing"), world.now)["where"] == DEAR
-    view = explain(world.broker, b"orders.eu", "amqp", None, 10, {"price": 80})
+    view = explained(world.broker, b"orders.eu", "amqp", None, 10, {"price": 80})
     assert [(each["group"], each["where"]) for each in view["matches"]] == [("plain", None)]
     (filtered,) = view["filtered"]
     assert (filtered["group"], filtered["where"]) == ("billing", DEAR)
     assert filtered["reason"] == "price is 80; the selector wants > 100"
-    view = explain(world.broker, b"orders.eu", "amqp", None, 10, {"price": 101})
+    view = explained(world.broker, b"orders.eu", "amqp", None, 10, {"price": 101})
     assert {each["group"]: each["where"] for each in view["matches"]} == {"billing": DEAR, "plain": None}
     rows, _ = BrokerInspection(world.broker, lambda: 0.0, dict, lambda: True).snapshot(place=0, places=10)
     assert {each["group"]: each.get("where") for each in rows} == {"billing": DEAR, "plain": None}

@@ -1,0 +1,39 @@
+"""Views that are made in steps: some in a turn of the loop, and then a rest of three times their processor time.
+
+    view --next--> step, step, ... for SLICE_SECONDS --rest--> step, ...
+
+Views take turns, so that all of them together use at most a quarter of the loop.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Generator
+from typing import Final, TypeVar
+
+from fanlight_broker.core.turns import TURN_SECONDS
+
+REST: Final = 3  # times the processor time of a slice
+SLICE_SECONDS: Final = TURN_SECONDS
+
+Made = TypeVar("Made")
+
+
+class Slices:
+    """clock  seconds of the processor that this thread has used"""
+
+    def __init__(self, clock: Callable[[], float] = time.thread_time) -> None:
+        self._clock = clock
+        self._turns = asyncio.Lock()
+
+    async def made(self, steps: Generator[None, None, Made]) -> Made:
+        """What the generator returns; its exceptions are raised."""
+        while True:
+            async with self._turns:
+                began = self._clock()
+                try:
+                    while self._clock() - began < SLICE_SECONDS:
+                        next(steps)
+                except StopIteration as end:
+                    made: Made = end.value
+                    return made
+                await asyncio.sleep(REST * (self._clock() - began))
