@@ -55,9 +55,9 @@ class Part:
         """End. It may not have been started."""
 
     async def prepare(self, settings: Settings) -> None:
-        """Read what new settings name, as far as that takes longer than a turn: in a thread. Nothing changes yet.
+        """Read what new settings name and what takes long to read, beside the loop: `reload` follows. Raises PartError.
 
-        Raises PartError. `reload` comes next, or does not, if another part refuses.
+        Nothing changes. It is called again if another part refuses, or a later reload begins.
         """
 
     def reload(self, settings: Settings) -> Apply:
@@ -160,7 +160,7 @@ class Parts:
             raise failed
 
     async def prepare(self, settings: Settings) -> None:
-        """Let every part read what takes long. Raises PartError."""
+        """Let every part read what new settings name. Raises PartError: nothing changed."""
         for part in self._parts:
             with naming(part, "reload"):
                 await part.prepare(settings)

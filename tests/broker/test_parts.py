@@ -188,3 +188,14 @@ def test_what_one_shows_all_show(of: Callable[[Parts], object], shown: object, w
     odd = part(ready=False, exit_code=Exit.UNWRITTEN, metrics=lambda self: ["a source"])
     assert of(Parts([part(), odd, part()])) == shown
     assert of(Parts([part(), part()])) == without
+
+
+async def test_all_prepare_before_any_is_asked_and_one_may_refuse() -> None:
+    acts, _, parts = three()
+    await parts.prepare(Settings())
+    assert acts == ["prepare a", "prepare b", "prepare c"]
+    acts, _, parts = three(b={"prepare": PartError("no such file")})
+    with pytest.raises(PartError, match="no such file") as refused:
+        await parts.prepare(Settings())
+    assert refused.value.part == "b"
+    assert acts == ["prepare a", "prepare b"]
