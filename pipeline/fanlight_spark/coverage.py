@@ -38,11 +38,16 @@ def covered(filters: Iterable[Spelled]) -> dict[Spelled, Spelled]:
 
 
 def coverage(snapshot: Snapshot) -> tuple[list[Spelled | None], list[Spelled | None]]:
-    """For each subscription a filter that covers its own: one of the same client's, and anybody's; or None."""
-    spelled = [(text, syntax) for text, _, syntax in snapshot.filters()]
-    by_anybody = covered(spelled)
+    """For each subscription a filter that covers its own: one of the same client's, and anybody's; or None.
+
+    One with a selector covers no other, and is not looked at.
+    """
+    spelled = [(text, syntax) for text, _, syntax, _ in snapshot.filters()]
+    whole = [at for at, each in enumerate(snapshot.subscriptions) if each.where is None]
+    by_anybody = covered(spelled[at] for at in whole)
     clients: dict[str, list[int]] = defaultdict(list)
-    for at, each in enumerate(snapshot.subscriptions):
+    for at in whole:
+        each = snapshot.subscriptions[at]
         if each.group is None and each.client:
             clients[each.client].append(at)
     own: list[Spelled | None] = [None] * len(spelled)
@@ -54,7 +59,10 @@ def coverage(snapshot: Snapshot) -> tuple[list[Spelled | None], list[Spelled | N
         by_echoing = by_own if len(echoing) == len(places) else covered(spelled[at] for at in echoing)
         for at in places:
             own[at] = (by_own if snapshot.subscriptions[at].no_echo else by_echoing).get(spelled[at])
-    return own, [by_anybody.get(each) for each in spelled]
+    anybody: list[Spelled | None] = [None] * len(spelled)
+    for at in whole:
+        anybody[at] = by_anybody.get(spelled[at])
+    return own, anybody
 
 
 _RESERVED = frozenset(name.encode() for name in RESERVED)

@@ -31,7 +31,12 @@ class Terms:
 
 
 def terms_of(snapshot: Snapshot) -> Terms:
-    """Raises matchcore.InvalidFilter."""
+    """Raises matchcore.InvalidFilter; ValueError of selectors: shares are counted by topics, which cannot answer."""
+    if snapshot.selectors:
+        raise ValueError(
+            f"{snapshot.selectors} of the snapshot's subscriptions have a selector (where), and are matched message by "
+            "message: match_topics(messages, snapshot.filters(), fields=[...]); or leave them out of the file"
+        )
     units: dict[tuple[Any, ...], int] = {}
     unit = [units.setdefault(_unit(each, at), len(units)) for at, each in enumerate(snapshot.subscriptions)]
     no_echo = np.array([each.no_echo for each in snapshot.subscriptions], dtype=np.bool_)

@@ -3,7 +3,8 @@
     python -m fanlight_spark.snapshot http://127.0.0.1:7421 subscriptions.jsonl   takes one; as `curl` does, but surely
 
     snapshot = read("subscriptions.jsonl")
-    match_topics(messages, snapshot.filters())      ids are places in snapshot.subscriptions
+    match_topics(messages, snapshot.filters())      ids are places in snapshot.subscriptions; `fields` where these
+                                                    have selectors
 
 docs/snapshots.md has the format. A file with a head was taken from a broker and must be whole, with its end; one
 without is written by hand, and each line needs no more than its filter. It needs no Spark.
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-VERSION: Final = 1
+VERSIONS: Final = (1, 2)  # 2: a subscription may have a selector
 SYNTAXES: Final = ("amqp", "mqtt")
 PATH: Final = "/subscriptions?format=jsonl"
 TIMEOUT_SECONDS: Final = 30.0  # without a byte
@@ -48,6 +49,7 @@ class Subscription:
     qos: int = 0
     no_echo: bool = False  # gets nothing that its own client publishes
     session: bool = False  # its client gets a message once, however many of its filters match (MQTT)
+    where: str | None = None  # a selector: it gets only messages of which that is true
 
     @property
     def shown(self) -> str:
@@ -67,10 +69,15 @@ class Snapshot:
         """Does any of them ask who published?"""
         return any(each.no_echo for each in self.subscriptions)
 
-    def filters(self) -> Iterator[tuple[bytes, int, str]]:
-        """(filter, id, syntax), as `match_topics` takes them."""
+    @property
+    def selectors(self) -> int:
+        """How many of them have a selector, so that a topic alone does not say whether they get a message."""
+        return sum(each.where is not None for each in self.subscriptions)
+
+    def filters(self) -> Iterator[tuple[bytes, int, str, str | None]]:
+        """(filter, id, syntax, selector or None), as `match_topics` takes them."""
         for number, each in enumerate(self.subscriptions):
-            yield each.filter.encode("utf-8", "surrogateescape"), number, each.syntax
+            yield each.filter.encode("utf-8", "surrogateescape"), number, each.syntax, each.where
 
 
 def read(path: Path | str) -> Snapshot:
@@ -92,8 +99,9 @@ def parse(lines: Iterable[bytes], where: str = "snapshot") -> Snapshot:
             raise SnapshotError(f"{where}, line {number}: there is something behind the end")
         if "snapshot" in row and head is None and not found:
             head = row
-            if row["snapshot"] != VERSION:
-                raise SnapshotError(f"{where}: of version {row['snapshot']!r}; this program reads version {VERSION}")
+            if row["snapshot"] not in VERSIONS:
+                known = " and ".join(map(str, VERSIONS))
+                raise SnapshotError(f"{where}: of version {row['snapshot']!r}; this program reads {known}")
         elif "end" in row:
             end = row
         else:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import matchcore
+from tests.conftest import StartBroker
 
 SUBSCRIPTIONS: list[tuple[str, int, str, str | None]] = [
     ("stock.#", 1, "amqp", "price > 100 AND region IN ('eu', 'us')"),
@@ -128,3 +129,40 @@ def test_the_functions_of_sql_have_its_nulls(spark: Any) -> None:
     assert count.c == [row.one for row in rows].count(False)
     with pytest.raises(Exception, match=r"invalid selector 'price = ', byte 8"):
         spark.sql("SELECT selector_matches('price = ', map('price', 1))").collect()
+
+
+async def subscribed(url: str) -> Any:
+    """A client with subscriptions, one of them with a selector."""
+    import fanlight
+
+    client = await fanlight.connect(url, name="desk")
+    await client.subscribe("stock.#", where="price > 100")
+    await client.subscribe("stock.nyse.*")
+    return client
+
+
+async def test_a_log_is_matched_against_a_brokers_snapshot_as_the_broker_does(
+    spark: Any, start_broker: StartBroker, tmp_path: Path
+) -> None:
+    import asyncio
+
+    from fanlight_spark.matching import match_topics
+    from fanlight_spark.snapshot import read, take
+
+    broker = await asyncio.to_thread(start_broker)
+    client = await subscribed(broker.url)
+    try:
+        assert await asyncio.to_thread(take, broker.http_url, tmp_path / "taken") == 2
+    finally:
+        await client.close()
+    snapshot = read(tmp_path / "taken")
+    assert [(each.filter, each.where) for each in snapshot.subscriptions] == [
+        ("stock.#", "price > 100"), ("stock.nyse.*", None),
+    ]  # fmt: skip
+    rows = [("stock.nyse.a", 120), ("stock.nyse.b", 80), ("stock.x", 101), ("stock.y", None)]
+    messages = spark.createDataFrame(rows, "topic STRING, price INT")
+    found = match_topics(messages, snapshot.filters(), fields=["price"]).collect()
+    assert sorted((row.topic, snapshot.subscriptions[row.subscription].filter) for row in found) == [
+        ("stock.nyse.a", "stock.#"), ("stock.nyse.a", "stock.nyse.*"), ("stock.nyse.b", "stock.nyse.*"),
+        ("stock.x", "stock.#"),
+    ]  # fmt: skip

@@ -25,7 +25,32 @@ FOUND = (Subscription("a/+", "mqtt", "c", "u", "g", 1, True), Subscription("x.\u
 def test_a_whole_one_is_read_as_it_was_taken() -> None:
     snapshot = parse([HEAD, *ROWS, b'{"end": 2}\n'])
     assert snapshot == Snapshot(FOUND, "2026-11-21T20:00:00+00:00")
-    assert list(snapshot.filters()) == [(b"a/+", 0, "mqtt"), (b"x.\xff", 1, "amqp")]
+    assert list(snapshot.filters()) == [(b"a/+", 0, "mqtt", None), (b"x.\xff", 1, "amqp", None)]
+
+
+def test_one_with_selectors_is_read_with_them() -> None:
+    rows = [ROWS[0], b'{"id": 9, "filter": "s.#", "where": "price > 100"}\n']
+    snapshot = parse([HEAD.replace(b": 1,", b": 2,", 1), *rows, b'{"end": 2}\n'])
+    assert list(snapshot.filters()) == [(b"a/+", 0, "mqtt", None), (b"s.#", 1, "amqp", "price > 100")]
+    assert snapshot.selectors == 1
+    with pytest.raises(SnapshotError, match="where is 5, and should be str"):
+        parse([b'{"filter": "a", "where": 5}\n'])
+
+
+def test_what_counts_by_topic_alone_refuses_selectors() -> None:
+    from fanlight_spark.shares import terms_of
+
+    with pytest.raises(ValueError, match="1 of the snapshot's subscriptions have a selector"):
+        terms_of(Snapshot((Subscription("a"), Subscription("#", where="n > 1"))))
+
+
+def test_one_with_a_selector_covers_no_other() -> None:
+    from fanlight_spark.coverage import coverage
+
+    plain = tuple(Subscription(text, client="c") for text in ("a.#", "a.b"))
+    assert coverage(Snapshot(plain))[1] == [None, (b"a.#", "amqp")]
+    selected = (Subscription("a.#", client="c", where="n > 1"), plain[1])
+    assert coverage(Snapshot(selected)) == ([None, None], [None, None])
 
 
 def test_by_hand_a_filter_is_enough() -> None:
@@ -41,7 +66,7 @@ def test_by_hand_a_filter_is_enough() -> None:
         ([HEAD, *ROWS], "has 2 subscriptions and has no end"),
         ([HEAD, ROWS[0], b'{"end": 2}'], "says that it has 2"),
         ([HEAD, b'{"end": 0}', ROWS[0]], "line 3: there is something behind the end"),
-        ([b'{"snapshot": 2}'], "of version 2"),
+        ([b'{"snapshot": 9}'], "of version 9"),
         ([HEAD, b'{"id": 4, "fil'], "line 2: no line of JSON"),
         ([b'["a"]'], "a JSON object is wanted"),
         ([b'{"client": "c"}'], "line 1: no filter"),

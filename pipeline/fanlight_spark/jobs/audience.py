@@ -114,7 +114,7 @@ def _with_coverage(who: DataFrame, snapshot: Snapshot) -> DataFrame:
     """
     own, anybody = coverage(snapshot)
     counts: dict[Spelled, int] = {}
-    spelled = [(text, syntax) for text, _, syntax in snapshot.filters()]
+    spelled = [(text, syntax) for text, _, syntax, _ in snapshot.filters()]
     for each in spelled:
         counts[each] = counts.get(each, 0) + 1
     columns = {

@@ -30,7 +30,7 @@ def rows(number: int) -> list[dict[str, Any]]:
 async def test_it_has_a_head_every_subscription_and_an_end(served: Served, number: int) -> None:
     served.inspected.rows = rows(number)
     head, *told, end = await lines(served)
-    assert (head["snapshot"], head["broker"], head["from"]) == (1, "1.2.3", 0)
+    assert (head["snapshot"], head["broker"], head["from"]) == (2, "1.2.3", 0)
     assert told == rows(number)
     assert end == {"end": number}
 
