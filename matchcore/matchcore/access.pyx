@@ -2,7 +2,7 @@
 """Access keys: which selectors are under which, and what was seen of each attribute. Drawn in access.pxd."""
 
 from libc.math cimport log
-from libc.stdint cimport uint8_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
 from matchcore.allocator cimport allocate, deallocate, reallocate
@@ -11,10 +11,14 @@ from matchcore.bag cimport (
     bag_init, bag_insert_at, bag_items, bag_move, bag_push, bag_remove_at, bag_reserve, bag_seek, bag_take_out,
 )
 from matchcore.hashing cimport hash_secret, hash_word
+from matchcore.program cimport (
+    IN_FALSE, IN_TRUE, MASK_EQUAL, NEGATED, TEST_BOOLEAN, TEST_FLOAT, TEST_IN, TEST_INTEGER, TEST_TEXT, TESTS,
+    ValueList, program_entries, program_steps, step_float, step_integer, step_text,
+)
 from matchcore.table cimport (
     NONE, table_drop, table_free, table_put, table_reserve, table_seek,
 )
-from matchcore.values cimport hash_of
+from matchcore.values cimport hash_boolean, hash_float, hash_integer, hash_of, hash_text, ordered_float
 
 
 cdef void access_init(Access* access, Allocator* allocator) noexcept nogil:
@@ -159,38 +163,116 @@ cdef int access_sample(Access* access, AccessColumn* column, uint64_t end) noexc
 
 # The entries of a selector
 
-cdef inline uint64_t _ordered(const uint32_t* units) noexcept nogil:
-    cdef uint64_t value
-    memcpy(&value, units, 8)
-    return value
+cdef uint32_t access_step_values(const Program* program, const Step* step) noexcept nogil:
+    cdef const ValueList* sizes
+    if step.code != TEST_IN:
+        return 1
+    sizes = <const ValueList*> (<const uint32_t*> program + step.low)
+    return sizes.integers + sizes.floats + sizes.texts + (step.mask & IN_FALSE != 0) + (step.mask & IN_TRUE != 0)
 
 
-cdef void access_forget(Access* access, const uint32_t* entries, uint32_t units) noexcept nogil:
-    cdef const AccessEntry* entry
+cdef uint64_t _step_hash(const Program* program, const Step* step, uint32_t which) noexcept nogil:
+    cdef const uint64_t* secret = hash_secret()
+    cdef const uint32_t* units
+    cdef const ValueList* sizes
+    cdef int64_t integer
+    cdef double real
+    if step.code == TEST_INTEGER:
+        return hash_integer(secret, step.attribute, step_integer(step))
+    if step.code == TEST_FLOAT:
+        return hash_float(secret, step.attribute, step_float(step))
+    if step.code == TEST_BOOLEAN:  # which of the two is let through: FALSE is below TRUE
+        return hash_boolean(secret, step.attribute, step.mask >> (2 - step.low) & 1)
+    if step.code != TEST_IN:
+        return hash_text(secret, step.attribute, step_text(program, step), step.high)
+    units = <const uint32_t*> program + step.low
+    sizes = <const ValueList*> units
+    units += 3 + 2 * which
+    if which < sizes.integers:
+        memcpy(&integer, units, sizeof(integer))
+        return hash_integer(secret, step.attribute, integer)
+    if which < sizes.integers + sizes.floats:
+        memcpy(&real, units, sizeof(real))
+        return hash_float(secret, step.attribute, real)
+    if which < sizes.integers + sizes.floats + sizes.texts:
+        return hash_text(secret, step.attribute, <const char*> program + units[0], units[1])
+    which -= sizes.integers + sizes.floats + sizes.texts
+    return hash_boolean(secret, step.attribute, which != 0 or not step.mask & IN_FALSE)
+
+
+cdef uint32_t access_step_tag(const Program* program, const Step* step, uint32_t which) noexcept nogil:
+    return tag_of_hash(_step_hash(program, step, which))
+
+
+cdef inline uint64_t _end(const Program* program, uint32_t at, uint64_t without) noexcept nogil:
+    cdef const Step* step
+    if at == NO_STEP:
+        return without
+    step = &program_steps(program)[at]
+    return ordered_float(<double> step_integer(step) if step.code == TEST_INTEGER else step_float(step))
+
+
+cdef void access_ends(const Program* program, const AccessEntry* entry, uint64_t* low, uint64_t* high) noexcept nogil:
+    low[0] = _end(program, entry.step, 0)
+    high[0] = _end(program, (<const AccessRange*> (entry + 1)).step, 0xFFFFFFFFFFFFFFFF)
+
+
+cdef inline uint32_t _attribute(const Program* program, const AccessEntry* entry) noexcept nogil:
+    if entry.kind == KEY_RANGE:
+        return (<const AccessRange*> (entry + 1)).attribute
+    return program_steps(program)[entry.step].attribute
+
+
+cdef void access_drop(Access* access, uint32_t attribute, uint32_t tests) noexcept nogil:
+    cdef AccessColumn* column = access_column(access, attribute)
+    if column == NULL:
+        return
+    column.holders -= tests
+    if column.holders == 0:
+        _drop_column(access, column)
+
+
+cdef int access_note(Access* access, const Program* program) noexcept nogil:
+    cdef const Step* step
     cdef AccessColumn* column
-    cdef uint32_t at = 0
-    while at < units:
-        entry = <const AccessEntry*> &entries[at]
-        if entry.kind == KEY_NOTED:
-            column = access_column(access, entry.attribute)
-            column.holders -= 1
-            if column.holders == 0:
-                _drop_column(access, column)
-        at += access_units(entry.kind)
+    cdef uint32_t i, j
+    for i in range(program.steps):
+        step = &program_steps(program)[i]
+        if step.code < TESTS:
+            column = access_make_column(access, step.attribute)
+            if column == NULL:
+                return -1
+            column.holders += 1
+            if step.mask == MASK_EQUAL if step.code <= TEST_TEXT else step.code == TEST_IN and not step.mask & NEGATED:
+                for j in range(access_step_values(program, step)):
+                    access_see(column, _step_hash(program, step, j))
+    return 0
 
 
-cdef uint32_t access_count(const Access* access, const uint32_t* entries, uint32_t units) noexcept nogil:
+cdef void access_forget(Access* access, const Program* program) noexcept nogil:
+    cdef const Step* steps = program_steps(program)
+    cdef uint32_t i
+    for i in range(program.steps):
+        if steps[i].code < TESTS:
+            access_drop(access, steps[i].attribute, 1)
+
+
+cdef uint32_t access_count(const Access* access, const Program* program) noexcept nogil:
+    cdef const uint32_t* entries = program_entries(program)
     cdef const AccessEntry* entry
     cdef const AccessColumn* column
     cdef uint32_t at = 0
     cdef uint32_t count = 0
-    while at < units:
+    cdef uint64_t low, high
+    while at < program.entries:
         entry = <const AccessEntry*> &entries[at]
         if entry.kind == KEY_RANGE:
-            column = access_column(access, entry.attribute)
-            count += access_cell(column, _ordered(&entries[at + 3])) + 1
-            count -= access_cell(column, _ordered(&entries[at + 1]))
-        elif entry.kind != KEY_NOTED:
+            column = access_column(access, _attribute(program, entry))
+            access_ends(program, entry, &low, &high)
+            count += access_cell(column, high) + 1 - access_cell(column, low)
+        elif entry.kind == KEY_VALUE:
+            count += access_step_values(program, &program_steps(program)[entry.step])
+        else:
             count += 1
         at += access_units(entry.kind)
     return count
@@ -320,53 +402,62 @@ cdef void _count(AccessColumn* column, const uint32_t* units, int change) noexce
             affixes[0] = 0
 
 
-cdef int access_put(
-    Access* access, const uint32_t* entries, uint32_t units, uint32_t slot, uint32_t salt
+cdef int _change_key(Access* access, uint32_t tag, uint32_t slot, bint put) noexcept nogil:
+    if put:
+        return access_put_key(access, tag, slot)
+    access_take_key(access, tag, slot)
+    return 0
+
+
+cdef int _change(
+    Access* access, const Program* program, const uint32_t* units, uint32_t slot, uint32_t salt, bint put
 ) noexcept nogil:
-    cdef const AccessEntry* entry
-    cdef AccessColumn* column
-    cdef uint32_t cell, end
-    cdef uint32_t at = 0
+    """Under the keys of one entry, or from under them. -1: no memory; it may be under some."""
+    cdef const AccessEntry* entry = <const AccessEntry*> units
+    cdef uint32_t attribute = _attribute(program, entry)
+    cdef AccessColumn* column = access_column(access, attribute)
+    cdef const Step* step
+    cdef uint64_t low, high
+    cdef uint32_t i
     cdef int done = 0
-    while at < units and done >= 0:
-        entry = <const AccessEntry*> &entries[at]
-        if entry.kind != KEY_NOTED:
-            column = access_column(access, entry.attribute)
-            _count(column, &entries[at], 1)
-            if entry.kind != KEY_RANGE:
-                done = access_put_key(access, entries[at + 1] ^ salt, slot)
-            else:
-                cell = access_cell(column, _ordered(&entries[at + 1]))
-                end = access_cell(column, _ordered(&entries[at + 3]))
-                while cell <= end and done >= 0:
-                    done = access_put_key(access, tag_of_cell(entry.attribute, cell) ^ salt, slot)
-                    cell += 1
-        at += access_units(entry.kind)
+    _count(column, units, 1 if put else -1)
+    if entry.kind == KEY_RANGE:
+        access_ends(program, entry, &low, &high)
+        for i in range(access_cell(column, low), access_cell(column, high) + 1):
+            done |= _change_key(access, tag_of_cell(attribute, i) ^ salt, slot, put)
+        return done
+    if entry.kind == KEY_PRESENT:
+        return _change_key(access, tag_of_presence(attribute) ^ salt, slot, put)
+    if entry.kind >= KEY_PREFIX:
+        return _change_key(access, units[1] ^ salt, slot, put)
+    step = &program_steps(program)[entry.step]
+    for i in range(access_step_values(program, step)):
+        done |= _change_key(access, access_step_tag(program, step, i) ^ salt, slot, put)
+    return done
+
+
+cdef int access_put(Access* access, const Program* program, uint32_t slot, uint32_t salt) noexcept nogil:
+    cdef const uint32_t* entries = program_entries(program)
+    cdef uint32_t at = 0
+    cdef uint32_t taken = 0
+    cdef int done = 0
+    while at < program.entries and done >= 0:
+        done = _change(access, program, &entries[at], slot, salt, True)
+        at += access_units((<const AccessEntry*> &entries[at]).kind)
     if done < 0:
-        access_take(access, entries, at, slot, salt)
+        while taken < at:
+            _change(access, program, &entries[taken], slot, salt, False)
+            taken += access_units((<const AccessEntry*> &entries[taken]).kind)
         return -1
     return 0
 
 
-cdef void access_take(
-    Access* access, const uint32_t* entries, uint32_t units, uint32_t slot, uint32_t salt
-) noexcept nogil:
-    cdef const AccessEntry* entry
-    cdef AccessColumn* column
-    cdef uint32_t cell, end
+cdef void access_take(Access* access, const Program* program, uint32_t slot, uint32_t salt) noexcept nogil:
+    cdef const uint32_t* entries = program_entries(program)
     cdef uint32_t at = 0
-    while at < units:
-        entry = <const AccessEntry*> &entries[at]
-        if entry.kind != KEY_NOTED:
-            column = access_column(access, entry.attribute)
-            _count(column, &entries[at], -1)
-            if entry.kind != KEY_RANGE:
-                access_take_key(access, entries[at + 1] ^ salt, slot)
-            else:
-                end = access_cell(column, _ordered(&entries[at + 3]))
-                for cell in range(access_cell(column, _ordered(&entries[at + 1])), end + 1):
-                    access_take_key(access, tag_of_cell(entry.attribute, cell) ^ salt, slot)
-        at += access_units(entry.kind)
+    while at < program.entries:
+        _change(access, program, &entries[at], slot, salt, False)
+        at += access_units((<const AccessEntry*> &entries[at]).kind)
 
 
 cdef uint32_t access_find(const Access* access, uint32_t tag) noexcept nogil:

@@ -8,8 +8,8 @@ from matchcore.draft cimport SelectorDraft
 from matchcore.fields cimport Attributes
 from matchcore.glance cimport Glance
 
-# Fills in draft.program, and, where there is an `access` (else NULL), draft.entries and draft.is_keyed. The program
-# holds its attributes once for each test; what was seen of values is counted in `access`: draft_forget takes both back.
+# Fills in draft.program, and, where there is an `access` (else NULL), its entries behind it and draft.is_keyed.
+# The program holds its attributes once for each test, which is counted in `access`, too: draft_forget takes both back.
 # All or nothing: raises ValueError of more than 64 tests, OverflowError of too many attributes, MemoryError.
 cdef int compile_draft(SelectorDraft draft, Attributes attributes, Access* access, Glance* glance) except -1
 cdef void draft_forget(SelectorDraft draft, Attributes attributes, Access* access) noexcept

@@ -1,15 +1,15 @@
 # cython: language_level=3, cdivision=True
 """Drafts of selectors, compiled: the form without NOT, then access keys, program and glance. Drawn in draft.pxd."""
 
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport qsort
 from libc.string cimport memchr, memcpy, memset
 
 from matchcore.access cimport access_forget
-from matchcore.cover cimport choose_entries
+from matchcore.cover cimport choose_keys, cover_forget, steps_of, write_entries
 from matchcore.draft cimport (
     DRAFT_ALL, DRAFT_ANY, DRAFT_BETWEEN, DRAFT_COMPARE, DRAFT_HITS, DRAFT_IN, DRAFT_LIKE, DRAFT_MATCHES, DRAFT_NONE,
-    DRAFT_PRESENT, NORMAL_ALWAYS, NORMAL_NEVER, DraftNode, EmittedStep, KeyChoice, NormalNode,
+    DRAFT_PRESENT, NORMAL_ALWAYS, NORMAL_NEVER, DraftNode, EmittedStep, NormalNode,
     draft_constant, draft_done, draft_of, grown,
 )
 from matchcore.fields cimport FIELD_BOOLEAN, FIELD_FLOAT, FIELD_INTEGER, FIELD_TEXT, Field, Fields
@@ -18,8 +18,8 @@ from matchcore.normals cimport make_normals
 from matchcore.program cimport (
     ENDS_FALSE, ENDS_TRUE, HITS_COUNT, HITS_RESET, IN_FALSE, IN_TRUE, LIKE_ANY, LIKE_ONE, MASK_ABOVE, MASK_ALL,
     MASK_BELOW, MASK_EQUAL, NEGATED, TEST_BOOLEAN, TEST_FLOAT, TEST_IN, TEST_INTEGER, TEST_LIKE, TEST_PREFIX,
-    TEST_PRESENT, TEST_SUFFIX, TEST_TEXT, TEST_TOPIC, TESTS, TESTS_AT_MOST, Program, Step, ValueList, program_holds,
-    program_release, program_steps, text_is_like,
+    TEST_PRESENT, TEST_SUFFIX, TEST_TEXT, TEST_TOPIC, TESTS, TESTS_AT_MOST, Program, Step, ValueList, program_bytes,
+    program_holds, program_release, program_steps, text_is_like,
 )
 from matchcore.values cimport order_of_texts
 
@@ -102,14 +102,15 @@ cdef int _text_step(
 
 cdef int _entry(SelectorDraft draft, uint32_t at, int on_true, int on_false) noexcept:
     """The label of the step that decides a node, which goes on at these labels."""
-    cdef const NormalNode* node = &draft.normals[at]
+    cdef NormalNode* node = &draft.normals[at]
     cdef uint32_t[TESTS_AT_MOST] parts
     cdef uint32_t i, j, part
     cdef uint32_t count = 0
     cdef uint32_t counter
     cdef int next = on_false
     if node.kind > DRAFT_HITS:
-        return _test(draft, node, &draft.nodes[node.test], on_true, on_false)
+        node.label = _test(draft, node, &draft.nodes[node.test], on_true, on_false)
+        return node.label
     part = node.first
     while part != DRAFT_NONE:  # the dearest first; in their order where they cost the same
         i = count
@@ -152,10 +153,6 @@ cdef int _compared(
     )
 
 
-cdef inline int _type(uint32_t kind) noexcept:
-    return FIELD_FLOAT if kind == FIELD_INTEGER else <int> kind
-
-
 cdef int _test(SelectorDraft draft, const NormalNode* leaf, const DraftNode* node, int on_true, int on_false) noexcept:
     cdef int negated = NEGATED if leaf.negated else 0
     cdef uint32_t low = node.first
@@ -182,7 +179,7 @@ cdef int _test(SelectorDraft draft, const NormalNode* leaf, const DraftNode* nod
     # Below or above. Where the two have different types, also: it can be compared with both, as untyped text can.
     made = _compared(draft, leaf.number, MASK_ABOVE, high, on_true, on_false)
     made = _compared(draft, leaf.number, MASK_BELOW, low, on_true, made)
-    if _type(draft.values[low].kind) == _type(draft.values[high].kind):
+    if steps_of(draft, leaf) == 2:
         return made
     made = _compared(draft, leaf.number, MASK_ALL, high, made, on_false)
     return _compared(draft, leaf.number, MASK_ALL, low, made, on_false)
@@ -231,8 +228,8 @@ cdef inline uint16_t _target(int label, int count) noexcept:
 
 
 cdef size_t _room(SelectorDraft draft) noexcept:
-    """Bytes that the block takes at most."""
-    cdef size_t size = sizeof(Program) + <size_t> draft.emitted_count * sizeof(Step) + 4
+    """Bytes that the block takes at most: an entry of a choice has three units at most."""
+    cdef size_t size = sizeof(Program) + <size_t> draft.emitted_count * sizeof(Step) + 4 + 12 * draft.choice_count
     cdef const EmittedStep* step
     cdef const DraftNode* node
     cdef int i
@@ -305,7 +302,7 @@ cdef size_t _write_lists(SelectorDraft draft, const DraftNode* node, Field* valu
 
 
 cdef int _write(SelectorDraft draft, int first) except -1:
-    """Header, steps and data."""
+    """Header, steps, data and entries."""
     cdef int count = draft.emitted_count
     cdef size_t at = sizeof(Program) + <size_t> count * sizeof(Step)
     cdef const EmittedStep* emitted
@@ -332,11 +329,10 @@ cdef int _write(SelectorDraft draft, int first) except -1:
                 at += 1
             step.low = <uint32_t> (at // 4)
             step.high = 0
-            # The choices are not needed any more: their room, of larger items, is where the values are sorted.
-            draft.choices = <KeyChoice*> grown(
-                draft.choices, &draft.choice_room, draft.nodes[emitted.test].count + 1, sizeof(KeyChoice)
+            draft.sorted = <Field*> grown(
+                draft.sorted, &draft.sorted_room, draft.nodes[emitted.test].count + 1, sizeof(Field)
             )
-            at = _write_lists(draft, &draft.nodes[emitted.test], <Field*> draft.choices, block, at)
+            at = _write_lists(draft, &draft.nodes[emitted.test], draft.sorted, block, at)
         elif TEST_TEXT <= emitted.code <= TEST_LIKE or emitted.code == TEST_TOPIC:
             step.low = <uint32_t> at
             step.high = emitted.size
@@ -349,8 +345,10 @@ cdef int _write(SelectorDraft draft, int first) except -1:
         at += 1
     program.units = <uint32_t> (at // 4)
     program.steps = <uint16_t> count
-    program.first = _target(first, count)
-    draft.program_units = at // 4
+    program.first = <int8_t> _target(first, count)
+    program.entries = 0
+    if draft.is_keyed:
+        program.entries = <uint8_t> write_entries(draft, &draft.program[program.units], <uint32_t> count)
     return 0
 
 
@@ -359,10 +357,10 @@ cdef int _write(SelectorDraft draft, int first) except -1:
 cdef int compile_draft(SelectorDraft draft, Attributes attributes, Access* access, Glance* glance) except -1:
     cdef const Step* steps
     cdef int first, i
-    draft.choice_count = draft.entry_units = 0
+    draft.choice_count = 0
     draft.emitted_count = 0
     draft.counters = 0
-    draft.is_keyed = False
+    draft.is_keyed = draft.is_counted = False
     make_normals(draft)
     if draft.normal >= NORMAL_NEVER:
         _write(draft, ENDS_TRUE_AT if draft.normal == NORMAL_ALWAYS else ENDS_FALSE_AT)
@@ -375,7 +373,7 @@ cdef int compile_draft(SelectorDraft draft, Attributes attributes, Access* acces
     try:
         _acquire(draft, attributes, draft.normal)
         if access != NULL:
-            choose_entries(draft, access)
+            choose_keys(draft, access)
         _weigh(draft, draft.normal)
         first = _entry(draft, draft.normal, ENDS_TRUE_AT, ENDS_FALSE_AT)
         glance[0] = glance_of(draft)
@@ -386,7 +384,7 @@ cdef int compile_draft(SelectorDraft draft, Attributes attributes, Access* acces
                 attributes.hold(steps[i].attribute)
     except BaseException:
         if access != NULL:
-            access_forget(access, draft.entries, <uint32_t> draft.entry_units)
+            cover_forget(draft, access)
         raise
     finally:
         _release(draft, attributes, draft.normal)
@@ -396,7 +394,7 @@ cdef int compile_draft(SelectorDraft draft, Attributes attributes, Access* acces
 cdef void draft_forget(SelectorDraft draft, Attributes attributes, Access* access) noexcept:
     program_release(<const Program*> draft.program, attributes)
     if access != NULL:
-        access_forget(access, draft.entries, <uint32_t> draft.entry_units)
+        access_forget(access, <const Program*> draft.program)
 
 
 cdef bytes program_of(object selector, Attributes attributes):
@@ -405,7 +403,7 @@ cdef bytes program_of(object selector, Attributes attributes):
     cdef bytes made
     compile_draft(draft, attributes, NULL, &glance)
     try:
-        made = (<const char*> draft.program)[: draft.program_units * sizeof(uint32_t)]
+        made = (<const char*> draft.program)[: program_bytes(<const Program*> draft.program)]
     except MemoryError:
         program_release(<const Program*> draft.program, attributes)
         raise

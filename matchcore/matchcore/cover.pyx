@@ -12,16 +12,16 @@ et al., "Filtering algorithms and implementation for very fast publish/subscribe
 
 from libc.math cimport HUGE_VAL
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memmove
+from libc.string cimport memmove
 
 from matchcore.access cimport (
-    AFFIX_AT_MOST, CELLS, CELLS_AT_MOST, KEY_NOTED, KEY_PREFIX, KEY_PRESENT, KEY_RANGE, KEY_SUFFIX, KEY_VALUE,
-    AccessColumn, AccessEntry, access_cell, access_column, access_has_cells, access_make_column, access_sample,
-    access_see, access_units, access_values, tag_of_affix, tag_of_hash, tag_of_presence,
+    AFFIX_AT_MOST, CELLS, CELLS_AT_MOST, KEY_PREFIX, KEY_PRESENT, KEY_RANGE, KEY_SUFFIX, KEY_VALUE, NO_STEP,
+    AccessColumn, AccessEntry, AccessRange, access_cell, access_column, access_drop, access_has_cells,
+    access_make_column, access_sample, access_see, access_units, access_values, tag_of_affix,
 )
 from matchcore.draft cimport (
     DRAFT_ALL, DRAFT_BETWEEN, DRAFT_COMPARE, DRAFT_HITS, DRAFT_IN, DRAFT_LIKE, DRAFT_NONE, DRAFT_PRESENT, DraftNode,
-    KeyChoice, NormalNode, draft_constant, grown,
+    KeyChoice, NormalNode, draft_constant, grown, type_of,
 )
 from matchcore.fields cimport FIELD_BOOLEAN, FIELD_FLOAT, FIELD_INTEGER, FIELD_TEXT, Field
 from matchcore.hashing cimport hash_secret
@@ -47,69 +47,53 @@ cdef uint64_t LOWEST = 0
 cdef uint64_t HIGHEST = 0xFFFFFFFFFFFFFFFF
 
 
-cdef AccessColumn* _column(SelectorDraft draft, Access* access, uint32_t number) except NULL:
-    """The column of an attribute, with one holder more, which is noted."""
-    cdef AccessColumn* column
-    cdef AccessEntry* entry
-    draft.entries = <uint32_t*> grown(draft.entries, &draft.entry_room, draft.entry_units + 1, sizeof(uint32_t))
-    column = access_make_column(access, number)
-    if column == NULL:
-        raise MemoryError()
-    column.holders += 1
-    entry = <AccessEntry*> &draft.entries[draft.entry_units]
-    entry.attribute = <uint16_t> number
-    entry.kind = KEY_NOTED
-    draft.entry_units += 1
-    return column
-
-
-cdef KeyChoice* _choice(SelectorDraft draft, uint32_t kind, uint32_t number, uint32_t tag) except NULL:
+cdef KeyChoice* _choice(SelectorDraft draft, uint32_t kind) except NULL:
     cdef KeyChoice* choice
     draft.choices = <KeyChoice*> grown(draft.choices, &draft.choice_room, draft.choice_count + 1, sizeof(KeyChoice))
     choice = &draft.choices[draft.choice_count]
     choice.kind = <uint16_t> kind
-    choice.attribute = <uint16_t> number
-    choice.tag = tag
-    choice.leaf = DRAFT_NONE
+    choice.tag = choice.size = 0
+    choice.leaf = choice.low = choice.high = DRAFT_NONE
     draft.choice_count += 1
     return choice
 
 
 # Tests: what each costs, with its keys behind the choices. Where it is never cheap, without any.
 
-cdef double _of_test(SelectorDraft draft, Access* access, const NormalNode* leaf) except? -1:
+cdef double _of_test(SelectorDraft draft, Access* access, uint32_t at) except? -1:
+    cdef const NormalNode* leaf = &draft.normals[at]
     cdef const DraftNode* node = &draft.nodes[leaf.test]
     cdef Field low, high
     if node.kind == DRAFT_COMPARE:
-        return _of_compared(draft, access, leaf.number, node, node.mask ^ (MASK_ALL if leaf.negated else 0))
+        return _of_compared(draft, access, at, node, node.mask ^ (MASK_ALL if leaf.negated else 0))
     if leaf.negated:
         return NEVER_CHEAP
     if node.kind == DRAFT_BETWEEN:
         draft_constant(draft, node.first, &low)
         draft_constant(draft, node.first + 1, &high)
-        return _of_range(draft, access, leaf.number, &low, &high)
+        return _of_range(draft, access, at, at, &low, &high)
     if node.kind == DRAFT_IN:
         return _of_values(draft, access, leaf.number, node.first, node.count)
-    _column(draft, access, leaf.number)
     if node.kind == DRAFT_PRESENT:
-        _choice(draft, KEY_PRESENT, leaf.number, tag_of_presence(leaf.number))
+        _choice(draft, KEY_PRESENT)
         return PRESENT_COST
     return _of_pattern(draft, access, leaf.number, node.first if node.kind == DRAFT_LIKE else node.first + 1)
 
 
 cdef double _of_compared(
-    SelectorDraft draft, Access* access, uint32_t number, const DraftNode* node, int mask
+    SelectorDraft draft, Access* access, uint32_t at, const DraftNode* node, int mask
 ) except? -1:
     cdef Field value
+    cdef uint32_t number = draft.normals[at].number
     draft_constant(draft, node.first, &value)
     if value.kind == FIELD_BOOLEAN:
         return _of_boolean(draft, access, number, <int> value.integer, mask)
     if mask == MASK_EQUAL:
         return _of_values(draft, access, number, node.first, 1)
     if mask & ~MASK_EQUAL == MASK_BELOW:
-        return _of_range(draft, access, number, NULL, &value)
+        return _of_range(draft, access, DRAFT_NONE, at, NULL, &value)
     if mask & ~MASK_EQUAL == MASK_ABOVE:
-        return _of_range(draft, access, number, &value, NULL)
+        return _of_range(draft, access, at, DRAFT_NONE, &value, NULL)
     return NEVER_CHEAP
 
 
@@ -117,32 +101,28 @@ cdef double _of_boolean(SelectorDraft draft, Access* access, uint32_t number, in
     """FALSE is below TRUE: which of the two are let through?"""
     cdef bint lets_false = mask >> (1 - value) & 1
     cdef bint lets_true = mask >> (2 - value) & 1
-    cdef uint64_t hash
     if lets_false == lets_true:
         return NEVER_CHEAP
-    hash = hash_boolean(hash_secret(), number, lets_true)
-    access_see(_column(draft, access, number), hash)
-    _choice(draft, KEY_VALUE, number, tag_of_hash(hash))
+    _choice(draft, KEY_VALUE)
+    access_see(access_column(access, number), hash_boolean(hash_secret(), number, lets_true))
     return BOOLEAN_COST
 
 
 cdef double _of_values(SelectorDraft draft, Access* access, uint32_t number, uint32_t first, uint32_t count) except? -1:
-    cdef AccessColumn* column = _column(draft, access, number)
+    cdef AccessColumn* column = access_column(access, number)
     cdef uint32_t booleans = 0
     cdef uint32_t i
-    cdef uint64_t hash
+    _choice(draft, KEY_VALUE)
     for i in range(first, first + count):
-        hash = _hash(draft, number, i)
-        access_see(column, hash)
+        access_see(column, _hash(draft, number, i))
         booleans += draft.values[i].kind == FIELD_BOOLEAN
-        _choice(draft, KEY_VALUE, number, tag_of_hash(hash))
     return booleans * BOOLEAN_COST + (count - booleans) / _values(column)
 
 
 cdef double _of_range(
-    SelectorDraft draft, Access* access, uint32_t number, const Field* low, const Field* high
+    SelectorDraft draft, Access* access, uint32_t low_at, uint32_t high_at, const Field* low, const Field* high
 ) except? -1:
-    """From `low` to `high`, both within; NULL: no end there."""
+    """From `low` of one test to `high` of another, or the same, both within; DRAFT_NONE, NULL: no end there."""
     cdef AccessColumn* column
     cdef KeyChoice* choice
     cdef uint32_t cells
@@ -154,7 +134,7 @@ cdef double _of_range(
         from_ = _ordered(low)
     if high != NULL:
         to = _ordered(high)
-    column = _column(draft, access, number)
+    column = access_column(access, draft.normals[high_at if low == NULL else low_at].number)
     if low != NULL and access_sample(access, column, from_) < 0:
         raise MemoryError()
     if high != NULL and access_sample(access, column, to) < 0:
@@ -164,13 +144,13 @@ cdef double _of_range(
     cells = access_cell(column, to) - access_cell(column, from_) + 1
     if cells > CELLS_AT_MOST:
         return NEVER_CHEAP
-    choice = _choice(draft, KEY_RANGE, number, 0)
-    choice.low, choice.high = from_, to
+    choice = _choice(draft, KEY_RANGE)
+    choice.low, choice.high = low_at, high_at
     return <double> cells / CELLS
 
 
 cdef double _of_pattern(SelectorDraft draft, Access* access, uint32_t number, uint32_t value) except? -1:
-    """Of a column that is there."""
+    cdef KeyChoice* choice
     cdef const uint8_t* pattern = <const uint8_t*> draft.octets + draft.values[value].bits
     cdef uint32_t size = draft.values[value].size
     cdef uint32_t before = 0
@@ -181,8 +161,7 @@ cdef double _of_pattern(SelectorDraft draft, Access* access, uint32_t number, ui
     while before < size and pattern[before] < LIKE_ONE:
         before += 1
     if before == size:
-        tag = tag_of_hash(hash_text(hash_secret(), number, <const char*> pattern, size))
-        _choice(draft, KEY_VALUE, number, tag)
+        _choice(draft, KEY_VALUE)
         return AFFIX_COSTS[3]
     while pattern[size - 1 - behind] < LIKE_ONE:
         behind += 1
@@ -199,7 +178,8 @@ cdef double _of_pattern(SelectorDraft draft, Access* access, uint32_t number, ui
     cost = AFFIX_COSTS[min(3, affix)]
     if affix >= 4 and access_values(column) > 64:
         cost = max(1 / access_values(column), LEAST_AFFIX_COST)  # long enough to be one of many, as a value is
-    _choice(draft, KEY_PREFIX if before >= behind else KEY_SUFFIX, number, tag).size = affix
+    choice = _choice(draft, KEY_PREFIX if before >= behind else KEY_SUFFIX)
+    choice.tag, choice.size = tag, affix
     return cost
 
 
@@ -245,7 +225,7 @@ cdef double _of(SelectorDraft draft, Access* access, uint32_t at) except? -1:
     if node.kind == DRAFT_HITS:
         return _of_hits(draft, access, node)
     if node.kind > DRAFT_HITS:
-        cost = _of_test(draft, access, node)
+        cost = _of_test(draft, access, at)
         for i in range(start, draft.choice_count):
             draft.choices[i].leaf = at
         return cost
@@ -273,6 +253,7 @@ cdef double _of_all(SelectorDraft draft, Access* access, const NormalNode* node)
     cdef double best = NEVER_CHEAP
     cdef double cost
     cdef uint32_t part = node.first
+    cdef uint32_t low_at, high_at
     cdef Field low, high
     while part != DRAFT_NONE:
         at = draft.choice_count
@@ -282,9 +263,11 @@ cdef double _of_all(SelectorDraft draft, Access* access, const NormalNode* node)
     # What parts hold between two numbers: `a > 1 AND a < 3`, as the first of them, with the nearest ends.
     part = node.first
     while part != DRAFT_NONE:
-        if _is_first_limit(draft, node, part) and _has_limits(draft, node, part, &low, &high):
+        if _is_first_limit(draft, node, part) and _has_limits(
+            draft, part, &low_at, &high_at, &low, &high
+        ):
             at = draft.choice_count
-            cost = _of_range(draft, access, draft.normals[part].number, &low, &high)
+            cost = _of_range(draft, access, low_at, high_at, &low, &high)
             best = _better(draft, cost, best, start, at)
         part = draft.normals[part].next
     return best
@@ -315,8 +298,10 @@ cdef bint _is_first_limit(SelectorDraft draft, const NormalNode* node, uint32_t 
     return True
 
 
-cdef bint _has_limits(SelectorDraft draft, const NormalNode* node, uint32_t at, Field* low, Field* high) noexcept:
-    """The nearest ends of those of this attribute; whether there are both."""
+cdef bint _has_limits(
+    SelectorDraft draft, uint32_t at, uint32_t* low_at, uint32_t* high_at, Field* low, Field* high
+) noexcept:
+    """The nearest ends of those of this attribute, from this part on; whether there are both."""
     cdef Field value
     cdef int which
     cdef int found = 0
@@ -325,8 +310,10 @@ cdef bint _has_limits(SelectorDraft draft, const NormalNode* node, uint32_t at, 
         which = _limit(draft, part, &value) if draft.normals[part].number == draft.normals[at].number else 0
         if which == MASK_ABOVE and (not found & MASK_ABOVE or _order(&value, low) > 0):
             low[0] = value
+            low_at[0] = part
         elif which == MASK_BELOW and (not found & MASK_BELOW or _order(&value, high) < 0):
             high[0] = value
+            high_at[0] = part
         found |= which
         part = draft.normals[part].next
     return found == MASK_ABOVE | MASK_BELOW
@@ -370,32 +357,87 @@ cdef double _of_hits(SelectorDraft draft, Access* access, const NormalNode* node
     return cost
 
 
-# The entries
+# The whole
 
-cdef int choose_entries(SelectorDraft draft, Access* access) except -1:
-    cdef const KeyChoice* choice
-    cdef uint32_t* units
+cdef uint32_t steps_of(SelectorDraft draft, const NormalNode* leaf) noexcept:
+    cdef const DraftNode* node = &draft.nodes[leaf.test]
+    cdef bint of_one_type
+    if node.kind != DRAFT_BETWEEN:
+        return 1
+    of_one_type = type_of(draft.values[node.first].kind) == type_of(draft.values[node.first + 1].kind)
+    return 4 if leaf.negated and not of_one_type else 2
+
+
+cdef int _count(SelectorDraft draft, Access* access, uint32_t at, bint make) except -1:
+    """Makes the columns of all tests, or counts these in them."""
+    cdef const NormalNode* node = &draft.normals[at]
+    cdef uint32_t part = node.first
+    if node.kind > DRAFT_HITS:
+        if not make:
+            access_column(access, node.number).holders += steps_of(draft, node)
+        elif access_make_column(access, node.number) == NULL:
+            raise MemoryError()
+    while part != DRAFT_NONE:
+        _count(draft, access, part, make)
+        part = draft.normals[part].next
+    return 0
+
+
+cdef void _forget(SelectorDraft draft, Access* access, uint32_t at) noexcept:
+    cdef const NormalNode* node = &draft.normals[at]
+    cdef uint32_t part = node.first
+    if node.kind > DRAFT_HITS:
+        access_drop(access, node.number, steps_of(draft, node) if draft.is_counted else 0)
+    while part != DRAFT_NONE:
+        _forget(draft, access, part)
+        part = draft.normals[part].next
+
+
+cdef void cover_forget(SelectorDraft draft, Access* access) noexcept:
+    _forget(draft, access, draft.normal)
+
+
+cdef int choose_keys(SelectorDraft draft, Access* access) except -1:
     cdef size_t i
-    draft.entry_units = 0
+    _count(draft, access, draft.normal, True)
+    _count(draft, access, draft.normal, False)
+    draft.is_counted = True
     if _of(draft, access, draft.normal) > CHEAP:
         return 0
-    draft.entries = <uint32_t*> grown(
-        draft.entries, &draft.entry_room, draft.entry_units + 5 * draft.choice_count + 1, sizeof(uint32_t)
-    )
     for i in range(draft.choice_count):
-        choice = &draft.choices[i]
-        units = &draft.entries[draft.entry_units]
-        (<AccessEntry*> units).attribute = choice.attribute
-        (<AccessEntry*> units).kind = choice.kind
-        if choice.kind == KEY_RANGE:
-            memcpy(&units[1], &choice.low, 8)
-            memcpy(&units[3], &choice.high, 8)
-        else:
-            units[1] = choice.tag
-            if choice.kind >= KEY_PREFIX:
-                units[2] = choice.size
-        draft.entry_units += access_units(choice.kind)
-        if choice.leaf != DRAFT_NONE:
-            draft.normals[choice.leaf].is_chosen = True
+        if draft.choices[i].leaf != DRAFT_NONE:
+            draft.normals[draft.choices[i].leaf].is_chosen = True
     draft.is_keyed = True
     return 0
+
+
+cdef inline uint16_t _step_of(SelectorDraft draft, uint32_t leaf, uint32_t count, bint upper) noexcept:
+    """The step of a test; the upper end of BETWEEN has the one behind it."""
+    if leaf == DRAFT_NONE:
+        return NO_STEP
+    upper = upper and draft.normals[leaf].kind == DRAFT_BETWEEN
+    return <uint16_t> (count - 1 - <uint32_t> draft.normals[leaf].label + upper)
+
+
+cdef uint32_t write_entries(SelectorDraft draft, uint32_t* entries, uint32_t count) noexcept:
+    cdef const KeyChoice* choice
+    cdef AccessEntry* entry
+    cdef AccessRange* behind
+    cdef uint32_t at = 0
+    cdef size_t i
+    for i in range(draft.choice_count):
+        choice = &draft.choices[i]
+        entry = <AccessEntry*> &entries[at]
+        entry.kind = choice.kind
+        if choice.kind == KEY_RANGE:
+            entry.step = _step_of(draft, choice.low, count, False)
+            behind = <AccessRange*> &entries[at + 1]
+            behind.step = _step_of(draft, choice.high, count, True)
+            behind.attribute = <uint16_t> draft.normals[choice.high if choice.low == DRAFT_NONE else choice.low].number
+        else:
+            entry.step = _step_of(draft, choice.leaf, count, False)
+            if choice.kind >= KEY_PREFIX:
+                entries[at + 1] = choice.tag
+                entries[at + 2] = choice.size
+        at += access_units(choice.kind)
+    return at

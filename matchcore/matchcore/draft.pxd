@@ -64,17 +64,17 @@ cdef struct NormalNode:
     uint32_t cost          # what comes first in a program
     uint32_t test          # the DraftNode
     uint32_t number        # of the attribute
+    int label              # of its first step
 
 
 # A key of a cover, before it is decided for.
 cdef struct KeyChoice:
-    uint16_t attribute
     uint16_t kind          # as of an AccessEntry
-    uint32_t tag
-    uint32_t size          # of an affix
-    uint32_t leaf          # the normal node; DRAFT_NONE: several
-    uint64_t low           # of a range
-    uint64_t high
+    uint32_t tag           # of an affix
+    uint32_t size
+    uint32_t leaf          # the test that it is; DRAFT_NONE: no single one
+    uint32_t low           # of a range: the tests that have its ends, or DRAFT_NONE
+    uint32_t high
 
 
 # A step before all are known.
@@ -96,17 +96,18 @@ cdef class SelectorDraft:
         char* octets
         NormalNode* normals
         KeyChoice* choices
-        uint32_t* program      # what is made: see program.pxd
-        uint32_t* entries      # and its access entries (access.pxd)
+        uint32_t* program      # what is made, with the entries behind it: see program.pxd
+        Field* sorted          # the values of an IN
         EmittedStep* emitted   # EMITTED_AT_MOST of them
-        size_t node_count, node_room, value_count, value_room, octet_count, octet_room, normal_count, normal_room
-        size_t choice_count, choice_room, program_units, program_room, entry_units, entry_room
+        size_t node_count, node_room, value_count, value_room, octet_count, octet_room
+        size_t normal_count, normal_room, choice_count, choice_room, program_room, sorted_room
         uint32_t root          # of the nodes
         uint32_t normal        # of the normals, or NORMAL_ALWAYS, NORMAL_NEVER
         uint32_t tests         # of the normals that the root leads to
         int emitted_count
         uint32_t counters      # of AT LEAST
-        bint is_keyed          # the entries have the keys of a cover
+        bint is_keyed          # the choices are a cheap cover
+        bint is_counted        # the tests are, in the columns of an Access
 
     cdef void clear(self) noexcept
     cdef int reserve_octets(self, size_t more) except -1
@@ -140,6 +141,11 @@ cdef inline void draft_constant(SelectorDraft draft, uint32_t value, Field* made
         if is_whole(made.real, &whole):
             made.kind = FIELD_INTEGER
             made.integer = whole
+
+
+# Integers and floats are compared with each other.
+cdef inline uint32_t type_of(uint32_t kind) noexcept:
+    return FIELD_FLOAT if kind == FIELD_INTEGER else kind
 
 
 # An array with room for that many items of `size` bytes. Raises MemoryError.

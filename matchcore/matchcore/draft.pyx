@@ -65,7 +65,7 @@ cdef class SelectorDraft:
         PyMem_Free(self.normals)
         PyMem_Free(self.choices)
         PyMem_Free(self.program)
-        PyMem_Free(self.entries)
+        PyMem_Free(self.sorted)
         PyMem_Free(self.emitted)
 
     cdef void clear(self) noexcept:
@@ -179,7 +179,7 @@ cdef void draft_done(SelectorDraft draft) noexcept:
     global _spare
     cdef size_t held = draft.node_room * sizeof(DraftNode) + draft.value_room * sizeof(DraftValue) + draft.octet_room
     held += draft.normal_room * sizeof(NormalNode) + draft.choice_room * sizeof(KeyChoice)
-    held += (draft.program_room + draft.entry_room) * sizeof(uint32_t)
+    held += draft.program_room * sizeof(uint32_t) + draft.sorted_room * sizeof(Field)
     if held <= SPARE_BYTES:
         _spare = draft
 

@@ -2,11 +2,12 @@
 """Into the pool of a screen, and out of it. Drawn in pooling.pxd."""
 
 from matchcore.access cimport (
-    KEY_PREFIX, KEY_PRESENT, KEY_RANGE, KEY_VALUE, Access, AccessEntry, access_column, access_take,
-    access_units, access_values,
+    KEY_PREFIX, KEY_PRESENT, KEY_RANGE, KEY_VALUE, Access, AccessEntry, access_column, access_step_values,
+    access_take, access_units, access_values,
 )
 from matchcore.allocator cimport allocate, deallocate, numbers_free, numbers_push
-from matchcore.selections cimport IN_POOL, UNDER_SEVERAL, entries_behind
+from matchcore.program cimport Program, Step, program_entries, program_steps
+from matchcore.selections cimport IN_POOL, UNDER_SEVERAL
 from matchcore.selector_pool cimport (
     PoolMember, SelectorPool, pool_column, pool_free, pool_make, pool_program, pool_put, pool_take, pool_takes,
     pool_wants_remaking,
@@ -30,17 +31,21 @@ def _pool_from(count: int) -> int:
     return before
 
 
-cdef double _cost(const Access* access, const uint32_t* entries, uint32_t units) noexcept nogil:
+cdef double _cost(const Access* access, const Program* program) noexcept nogil:
     """The share of the messages that have one of its keys, by what is known now."""
+    cdef const uint32_t* entries = program_entries(program)
     cdef const AccessEntry* entry
+    cdef const Step* step
     cdef double cost = 0
     cdef uint32_t at = 0
-    while at < units:
+    while at < program.entries:
         entry = <const AccessEntry*> &entries[at]
         if entry.kind == KEY_RANGE:
             return NEVER_CHEAP
-        elif entry.kind == KEY_VALUE:
-            cost += 1 / max(access_values(access_column(access, entry.attribute)), 2.0)
+        step = &program_steps(program)[entry.step]
+        if entry.kind == KEY_VALUE:
+            cost += access_step_values(program, step) \
+                / max(access_values(access_column(access, step.attribute)), 2.0)
         elif entry.kind == KEY_PRESENT:
             cost += SHARE_OF_PRESENT
         elif entry.kind >= KEY_PREFIX:
@@ -50,12 +55,8 @@ cdef double _cost(const Access* access, const uint32_t* entries, uint32_t units)
 
 
 cdef bint _belongs_to_pool(const LargeScreen* large, const Selection* selection) noexcept nogil:
-    cdef const uint32_t* entries
-    cdef uint32_t units
-    if selection.place >= UNDER_SEVERAL:
-        entries = entries_behind(selection.program, &units)
-        if _cost(&large.access, entries, units) <= CHEAP_ENOUGH:
-            return False
+    if selection.place >= UNDER_SEVERAL and _cost(&large.access, selection.program) <= CHEAP_ENOUGH:
+        return False
     return pool_takes(selection.program)
 
 
@@ -69,12 +70,10 @@ cdef inline PoolMember _member(const Selection* selections, uint32_t slot) noexc
 
 cdef void leave_place(Allocator* allocator, LargeScreen* large, Selection* selections, uint32_t slot) noexcept nogil:
     cdef Selection* selection = &selections[slot]
-    cdef const uint32_t* entries
-    cdef uint32_t units, last, i
+    cdef uint32_t last, i
     if selection.place >= UNDER_SEVERAL:
-        entries = entries_behind(selection.program, &units)
         large.several -= selection.place == UNDER_SEVERAL
-        access_take(&large.access, entries, units, slot, 0)
+        access_take(&large.access, selection.program, slot, 0)
     elif selection.place & IN_POOL:
         pool_take(large.pool, selection.place & ~<uint32_t> IN_POOL)
         if large.pool.live == 0:

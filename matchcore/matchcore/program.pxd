@@ -2,11 +2,12 @@
 #
 #     region IN ('eu', 'us') AND (price > 100 OR urgent)
 #
-#     header   units, 3 steps, first 0
+#     header   units, 3 steps, first 0, 1 unit of entries
 #     0        price   INTEGER 100, mask >       true: 2        false: 1
 #     1        urgent  BOOLEAN TRUE, mask =      true: 2        false: ENDS_FALSE
 #     2        region  IN -> data                true: ENDS_TRUE   false: ENDS_FALSE
 #     data     'eu', 'us', sorted
+#     entries  which of these tests are access keys (access.pxd): behind the program, and not counted in its units
 #
 # It is made of the form without NOT (normal_form.py), so each test is true or not, and unknown is not. Jumps go forward
 # only: a step is taken at most once. AT LEAST has a counter: HITS_RESET before its parts, HITS_COUNT behind each that
@@ -14,7 +15,7 @@
 #
 # A test of order is a mask of the orders for which it is true: 1 below, 2 equal, 4 above.
 
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from matchcore.fields cimport Attributes, Field
@@ -63,7 +64,8 @@ cdef enum:
 cdef struct Program:
     uint32_t units         # of four bytes, with this header
     uint16_t steps
-    uint16_t first         # or ENDS_TRUE, ENDS_FALSE: it is always or never true
+    int8_t first           # step 0; or the lower byte of ENDS_TRUE, ENDS_FALSE: it is always or never true
+    uint8_t entries        # units behind the program: three a test at most
 
 
 cdef struct Step:
@@ -85,6 +87,15 @@ cdef struct ValueList:
 
 cdef inline const Step* program_steps(const Program* program) noexcept nogil:
     return <const Step*> (program + 1)
+
+
+cdef inline const uint32_t* program_entries(const Program* program) noexcept nogil:
+    return <const uint32_t*> program + program.units
+
+
+cdef inline size_t program_bytes(const Program* program) noexcept nogil:
+    # With its entries.
+    return (<size_t> program.units + program.entries) * sizeof(uint32_t)
 
 
 cdef inline int64_t step_integer(const Step* step) noexcept nogil:

@@ -1,6 +1,7 @@
 # cython: language_level=3, cdivision=True
 """Selectors as programs, evaluated without the GIL. Drawn in program.pxd; compilation.pyx makes them."""
 
+from libc.stdint cimport int16_t
 from libc.string cimport memchr, memcmp
 
 from matchcore.fields cimport FIELD_ABSENT, FIELD_FLOAT, FIELD_INTEGER
@@ -16,7 +17,7 @@ from matchcore.values cimport (
 cdef bint program_holds(const Program* program, Field* at) noexcept nogil:
     cdef const Step* steps = program_steps(program)
     cdef const Step* step
-    cdef uint32_t next = program.first
+    cdef uint32_t next = <uint16_t> <int16_t> program.first
     cdef uint8_t[COUNTERS] counters
     while next < ENDS_FALSE:
         step = &steps[next]

@@ -11,16 +11,17 @@
 """
 
 from libc.stdint cimport uint32_t, uint64_t
-from libc.string cimport memcpy
 
 from matchcore.access cimport (
-    KEY_NOTED, KEY_PREFIX, KEY_PRESENT, KEY_RANGE, KEY_SUFFIX, KEY_VALUE, AccessColumn, AccessEntry, access_cell,
-    access_column, access_units, tag_of_affix, tag_of_hash,
+    KEY_PREFIX, KEY_PRESENT, KEY_RANGE, KEY_SUFFIX, KEY_VALUE, AccessColumn, AccessEntry, AccessRange,
+    access_cell, access_column, access_ends, access_step_tag, access_step_values, access_units, tag_of_affix,
+    tag_of_hash,
 )
 from matchcore.fields cimport FIELD_ABSENT, FIELD_FLOAT, FIELD_INTEGER, Field, Fields
 from matchcore.hashing cimport hash_secret
+from matchcore.program cimport Program, program_bytes, program_entries, program_steps
 from matchcore.screen cimport Screen
-from matchcore.selections cimport IN_POOL, UNDER_SEVERAL, entries_behind
+from matchcore.selections cimport IN_POOL, UNDER_SEVERAL
 from matchcore.table cimport NONE
 from matchcore.values cimport hash_field, is_text, number_kind, ordered_float
 
@@ -43,10 +44,11 @@ def found_by(Screen screen not None, ids: object, mapping: object) -> list:
 
 cdef tuple _found_by(Screen screen, uint32_t id, Fields fields, dict values):
     cdef uint32_t slot = screen._slot_of(id)
+    cdef const Program* program
     cdef const uint32_t* entries
-    cdef uint32_t units
     cdef uint32_t at = 0
     cdef bytearray reached
+    cdef bytes noted
     cdef unsigned char* flags
     if slot == NONE:
         return ()
@@ -57,50 +59,60 @@ cdef tuple _found_by(Screen screen, uint32_t id, Fields fields, dict values):
     if screen.selections[slot].place < UNDER_SEVERAL:
         return (f"row of {screen.large.row.size}",)
     # Python code may run where texts are made, and the screen may change. So all that is looked at comes before.
-    entries = entries_behind(screen.selections[slot].program, &units)
-    reached = bytearray(units)
-    noted = (<const unsigned char*> entries)[: units * sizeof(uint32_t)]
+    noted = (<const unsigned char*> screen.selections[slot].program)[: program_bytes(screen.selections[slot].program)]
+    program = <const Program*> <const char*> noted
+    entries = program_entries(program)
+    reached = bytearray(program.entries)
     flags = reached
-    while at < units:
-        flags[at] = _is_reached(screen, &entries[at], fields)
+    while at < program.entries:
+        flags[at] = _is_reached(screen, program, &entries[at], fields)
         at += access_units((<const AccessEntry*> &entries[at]).kind)
     return tuple(dict.fromkeys(_texts(screen, noted, reached, values)))
 
 
-cdef bint _is_reached(Screen screen, const uint32_t* units, Fields fields) noexcept nogil:
+cdef uint32_t _attribute(const Program* program, const AccessEntry* entry) noexcept nogil:
+    if entry.kind == KEY_RANGE:
+        return (<const AccessRange*> (entry + 1)).attribute
+    return program_steps(program)[entry.step].attribute
+
+
+cdef bint _is_reached(Screen screen, const Program* program, const uint32_t* units, Fields fields) noexcept nogil:
     """Does the message have this key? As Screen.find asks for it."""
     cdef const AccessEntry* entry = <const AccessEntry*> units
-    cdef Field* field = &fields.at[entry.attribute]
+    cdef uint32_t attribute = _attribute(program, entry)
+    cdef Field* field = &fields.at[attribute]
     cdef const AccessColumn* column
     cdef uint64_t[2] hashes
-    cdef uint64_t[2] ends
-    cdef uint64_t ordered
+    cdef uint64_t low, high, ordered
+    cdef uint32_t j
     cdef int i
-    if entry.kind == KEY_NOTED or field.kind == FIELD_ABSENT:
+    if field.kind == FIELD_ABSENT:
         return False
     if entry.kind == KEY_PRESENT:
         return True
     if entry.kind == KEY_VALUE:
-        for i in range(hash_field(hash_secret(), entry.attribute, field, hashes)):
-            if tag_of_hash(hashes[i]) == units[1]:
-                return True
+        for i in range(hash_field(hash_secret(), attribute, field, hashes)):
+            for j in range(access_step_values(program, &program_steps(program)[entry.step])):
+                if tag_of_hash(hashes[i]) == access_step_tag(program, &program_steps(program)[entry.step], j):
+                    return True
         return False
     if entry.kind == KEY_RANGE:
         if number_kind(field) not in (FIELD_INTEGER, FIELD_FLOAT):
             return False
-        column = access_column(&screen.large.access, entry.attribute)
+        column = access_column(&screen.large.access, attribute)
         ordered = ordered_float(<double> field.integer if number_kind(field) == FIELD_INTEGER else field.real)
-        memcpy(ends, &units[1], sizeof(ends))
-        return access_cell(column, ends[0]) <= access_cell(column, ordered) <= access_cell(column, ends[1])
+        access_ends(program, entry, &low, &high)
+        return access_cell(column, low) <= access_cell(column, ordered) <= access_cell(column, high)
     if not is_text(field) or field.size < units[2]:
         return False
     if entry.kind == KEY_PREFIX:
-        return tag_of_affix(entry.attribute, KEY_PREFIX, field.text, units[2]) == units[1]
-    return tag_of_affix(entry.attribute, KEY_SUFFIX, field.text + field.size - units[2], units[2]) == units[1]
+        return tag_of_affix(attribute, KEY_PREFIX, field.text, units[2]) == units[1]
+    return tag_of_affix(attribute, KEY_SUFFIX, field.text + field.size - units[2], units[2]) == units[1]
 
 
 cdef list _texts(Screen screen, bytes noted, bytearray reached, dict values):
-    cdef const uint32_t* entries = <const uint32_t*> <const char*> noted
+    cdef const Program* program = <const Program*> <const char*> noted
+    cdef const uint32_t* entries = program_entries(program)
     cdef const AccessEntry* entry
     cdef uint32_t units = <uint32_t> len(reached)
     cdef uint32_t at = 0
@@ -108,7 +120,7 @@ cdef list _texts(Screen screen, bytes noted, bytearray reached, dict values):
     while at < units:
         entry = <const AccessEntry*> &entries[at]
         if reached[at]:
-            attribute = screen.attributes.attribute(entry.attribute)
+            attribute = screen.attributes.attribute(_attribute(program, entry))
             value = values.get(attribute)
             if entry.kind == KEY_PRESENT:
                 texts.append(f"key {attribute} is present")

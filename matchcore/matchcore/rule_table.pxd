@@ -5,7 +5,7 @@
 #     access     which slots are under which keys (access.pxd), in the order of their ranks
 #     results    [ any object | ... ]                    by slot
 #
-#     program    a block: the program, how many units of access entries follow, these, the selector as text
+#     program    a block: the program, its access entries, the size of the selector as text, the text
 #
 # All filters share one table: the keys of a rule with a filter are salted with the filter's number. What has no cheap
 # key is in a bucket of its own for each filter, the rest. So a fact is asked as follows (rule_search.pxd): each of its
@@ -18,14 +18,14 @@ from matchcore.allocator cimport Allocator
 from matchcore.draft cimport SelectorDraft
 from matchcore.fields cimport Attributes, Fields
 from matchcore.glance cimport Glance
-from matchcore.program cimport Program
+from matchcore.program cimport Program, program_bytes
 from matchcore.rule cimport Rule
 from matchcore.rule_filters cimport RuleFilters
 from matchcore.rule_search cimport RuleRecord, Scratch
 
 cdef inline size_t bytes_of_rule(const Program* program) noexcept nogil:
-    cdef const uint32_t* behind = <const uint32_t*> program + program.units
-    return (<size_t> program.units + 2 + behind[0]) * sizeof(uint32_t) + behind[behind[0] + 1]
+    cdef size_t size = program_bytes(program)
+    return size + sizeof(uint32_t) + (<const uint32_t*> program)[size // sizeof(uint32_t)]
 
 
 cdef class RuleTable:

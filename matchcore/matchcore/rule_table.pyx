@@ -19,7 +19,7 @@ from matchcore.allocator cimport allocate, deallocate, reallocate
 from matchcore.compilation cimport compile_draft, draft_forget
 from matchcore.draft cimport draft_done, draft_of
 from matchcore.fields cimport MESSAGE_WORDS, WORDS_AT_MOST
-from matchcore.program cimport program_holds, program_release
+from matchcore.program cimport program_bytes, program_holds, program_release
 from matchcore.rule_search cimport IN_THE_REST, REST_TAG, UNDER_KEYS, rules_find, salt_of
 from matchcore.table cimport NONE
 from matchcore.values cimport ordered_float
@@ -109,11 +109,10 @@ cdef class RuleTable:
 
     cdef uint32_t _add(self, SelectorDraft draft, bytes text, const Glance* glance, const Rank* rank) noexcept:
         """Its slot; NONE: no memory."""
-        cdef uint32_t units = <uint32_t> draft.entry_units
+        cdef const Program* program = <const Program*> draft.program
         cdef uint32_t text_size = <uint32_t> len(text)
-        cdef size_t program_size = draft.program_units * sizeof(uint32_t)
-        cdef size_t entries_size = draft.entry_units * sizeof(uint32_t)
-        cdef size_t size = program_size + 2 * sizeof(uint32_t) + entries_size + text_size
+        cdef size_t program_size = program_bytes(program)
+        cdef size_t size = program_size + sizeof(uint32_t) + text_size
         cdef char* block = <char*> allocate(&self.allocator, size)
         cdef char* at = block
         cdef uint32_t slot
@@ -129,7 +128,7 @@ cdef class RuleTable:
         self.ranks[slot] = rank[0]
         self.access.ranks = self.ranks
         if draft.is_keyed:
-            done = access_put(&self.access, draft.entries, units, slot, salt_of(rank.filter))
+            done = access_put(&self.access, program, slot, salt_of(rank.filter))
         else:
             done = access_put_key(&self.access, REST_TAG ^ salt_of(rank.filter), slot)
         if done < 0:
@@ -138,13 +137,8 @@ cdef class RuleTable:
             self.free = slot
             deallocate(&self.allocator, block, size)
             return NONE
-        memcpy(at, draft.program, program_size)
+        memcpy(at, program, program_size)
         at += program_size
-        memcpy(at, &units, sizeof(uint32_t))
-        at += sizeof(uint32_t)
-        if entries_size != 0:
-            memcpy(at, draft.entries, entries_size)
-        at += entries_size
         memcpy(at, &text_size, sizeof(uint32_t))
         memcpy(at + sizeof(uint32_t), <const char*> text, text_size)
         self.records[slot].program = <Program*> block
@@ -203,14 +197,12 @@ cdef class RuleTable:
 
     cdef void _drop(self, uint32_t slot) noexcept:
         cdef Program* program = self.records[slot].program
-        cdef const uint32_t* entries = <const uint32_t*> program + program.units + 1
-        cdef uint32_t units = (entries - 1)[0]
         cdef uint32_t salt = salt_of(self.ranks[slot].filter)
         if self.records[slot].place == UNDER_KEYS:
-            access_take(&self.access, entries, units, slot, salt)
+            access_take(&self.access, program, slot, salt)
         else:
             access_take_key(&self.access, REST_TAG ^ salt, slot)
-        access_forget(&self.access, entries, units)
+        access_forget(&self.access, program)
         access_tidy(&self.access)
         program_release(program, self.attributes)
         deallocate(&self.allocator, program, bytes_of_rule(program))
@@ -280,10 +272,9 @@ cdef class RuleTable:
 
     cdef int _fill(self, Rule rule, uint32_t slot) except -1:
         """Runs no Python code, and makes nothing that the garbage collector looks at."""
-        cdef const uint32_t* behind = <const uint32_t*> self.records[slot].program
+        cdef const Program* program = self.records[slot].program
+        cdef const uint32_t* behind = <const uint32_t*> program + program_bytes(program) // sizeof(uint32_t)
         cdef uint64_t bits = self.ranks[slot].order
-        behind += self.records[slot].program.units
-        behind += behind[0] + 1
         bits = bits ^ (<uint64_t> 1 << 63) if bits >> 63 else ~bits
         memcpy(&rule.order, &bits, 8)
         rule.table = self

@@ -22,6 +22,7 @@ from matchcore.allocator cimport Allocator, Numbers
 from matchcore.draft cimport SelectorDraft
 from matchcore.fields cimport Attributes, Field, Fields
 from matchcore.glance cimport Glance
+from matchcore.id_table cimport Ids
 from matchcore.selections cimport LargeScreen, Selection
 
 cdef enum:
@@ -55,6 +56,7 @@ cdef class Screen:
         IdList found
 
     cdef uint32_t _slot_of(self, uint32_t id) noexcept nogil
+    cdef Ids _ids(self) noexcept nogil
     cdef int _make_large(self) noexcept nogil
     cdef void _free_large(self) noexcept nogil
     cdef int _add(self, uint32_t id, SelectorDraft draft, const Glance* glance) noexcept

@@ -10,7 +10,7 @@ from libc.stdint cimport uint64_t
 from libc.string cimport memcpy, memset
 
 from matchcore.access cimport (
-    ALONE, access_count, access_forget, access_free, access_init, access_put, access_tidy,
+    ALONE, access_count, access_forget, access_free, access_init, access_note, access_put, access_tidy,
 )
 from matchcore.allocator cimport (
     allocate, allocate_zeros, deallocate, numbers_free, numbers_push, numbers_reserve, prefetch, reallocate,
@@ -19,28 +19,19 @@ from matchcore.ascending cimport make_ascending
 from matchcore.compilation cimport compile_draft, draft_forget
 from matchcore.draft cimport draft_done, draft_of
 from matchcore.glance cimport glance_passes, make_views
-from matchcore.hashing cimport hash_add, hash_secret
-from matchcore.key_search cimport KeyScratch, find_under_keys
+from matchcore.id_table cimport id_drop, id_find, id_free, id_put, id_reserve
 from matchcore.ids cimport take_id, tuple_of_ids
+from matchcore.key_search cimport KeyScratch, find_under_keys
 from matchcore.pool_search cimport pool_find
 from matchcore.pooling cimport consider_pool, free_pool, leave_place
-from matchcore.program cimport TESTS, Program, program_holds, program_release, program_steps
-from matchcore.selections cimport (
-    UNDER_ONE_KEY, UNDER_SEVERAL, LargeScreen, Selection, bytes_of_block, entries_behind,
-)
-from matchcore.table cimport (
-    NONE, table_drop, table_first, table_free, table_next, table_put, table_reserve,
-)
+from matchcore.program cimport TESTS, Program, program_bytes, program_holds, program_release, program_steps
+from matchcore.selections cimport UNDER_ONE_KEY, UNDER_SEVERAL, LargeScreen, Selection
+from matchcore.table cimport NONE
 
 __all__ = ["IdList", "Screen"]
 
 cdef enum:
     AHEAD = 8  # selections asked for before they are looked at
-
-
-cdef inline uint32_t _tag(uint32_t id) noexcept nogil:
-    cdef const uint64_t* secret = hash_secret()
-    return <uint32_t> (hash_add(secret, secret[0], id) >> 32)
 
 
 @cython.final
@@ -95,7 +86,7 @@ cdef class Screen:
             program = self.selections[slot].program
             if program != NULL:
                 program_release(program, self.attributes)
-                deallocate(&self.allocator, program, bytes_of_block(program))
+                deallocate(&self.allocator, program, program_bytes(program))
         self._free_large()
         deallocate(&self.allocator, self.selections, self.capacity * sizeof(Selection))
 
@@ -110,13 +101,14 @@ cdef class Screen:
         for slot in range(self.count):
             if self.selections[slot].program == NULL:
                 continue
-            if table_reserve(&self.allocator, &large.ids) < 0:
+            if id_reserve(&self.allocator, &large.ids, self._ids()) < 0 \
+                    or access_note(&large.access, self.selections[slot].program) < 0:
                 self._free_large()
                 return -1
             if numbers_push(&self.allocator, &large.row, slot) < 0:
                 self._free_large()
                 return -1
-            table_put(&large.ids, _tag(self.selections[slot].id), slot)
+            id_put(&large.ids, self.selections[slot].id, slot)
             self.selections[slot].place = <uint32_t> large.row.size - 1
         return 0
 
@@ -124,22 +116,25 @@ cdef class Screen:
         if self.large != NULL:
             free_pool(&self.allocator, self.large)
             access_free(&self.large.access)
-            table_free(&self.allocator, &self.large.ids)
+            id_free(&self.allocator, &self.large.ids)
             numbers_free(&self.allocator, &self.large.row)
             deallocate(&self.allocator, self.large, sizeof(LargeScreen))
             self.large = NULL
 
     cdef uint32_t _slot_of(self, uint32_t id) noexcept nogil:
-        cdef uint32_t at, slot
+        cdef uint32_t slot
         if self.large == NULL:
             for slot in range(self.count):
                 if self.selections[slot].program != NULL and self.selections[slot].id == id:
                     return slot
             return NONE
-        slot = table_first(&self.large.ids, _tag(id), &at)
-        while slot != NONE and self.selections[slot].id != id:
-            slot = table_next(&self.large.ids, _tag(id), &at)
-        return slot
+        return id_find(&self.large.ids, self._ids(), id)
+
+    cdef Ids _ids(self) noexcept nogil:
+        cdef Ids ids
+        ids.first = <const char*> &self.selections[0].id
+        ids.stride = sizeof(Selection)
+        return ids
 
     def insert(self, id: int, selector: object) -> bool:
         """True if the id is new; the selector of one that is there is replaced. All or nothing.
@@ -165,24 +160,21 @@ cdef class Screen:
 
     cdef int _add(self, uint32_t id, SelectorDraft draft, const Glance* glance) noexcept:
         """In a slot of its own. -1: no memory."""
-        cdef size_t size = (draft.program_units + 1 + draft.entry_units) * sizeof(uint32_t)
-        cdef uint32_t units = <uint32_t> draft.entry_units
-        cdef uint32_t* block = <uint32_t*> allocate(&self.allocator, size)
+        cdef const Program* program = <const Program*> draft.program
+        cdef size_t size = program_bytes(program)
+        cdef Program* block = <Program*> allocate(&self.allocator, size)
         cdef uint32_t slot
         cdef Selection* selection
         if block != NULL and self._reserve() == 0:
             slot = self.free if self.free != NONE else self.count
-            if not draft.is_keyed or access_put(&self.large.access, draft.entries, units, slot, 0) == 0:
-                memcpy(block, draft.program, draft.program_units * sizeof(uint32_t))
-                block[draft.program_units] = units
-                if units != 0:
-                    memcpy(&block[draft.program_units + 1], draft.entries, units * sizeof(uint32_t))
+            if not draft.is_keyed or access_put(&self.large.access, program, slot, 0) == 0:
+                memcpy(block, program, size)
                 selection = &self.selections[slot]
                 if slot == self.count:
                     self.count += 1
                 else:
                     self.free = selection.id
-                selection.program = <Program*> block
+                selection.program = block
                 selection.id = id
                 selection.glance = glance[0]
                 self._place(slot, draft.is_keyed)
@@ -194,20 +186,17 @@ cdef class Screen:
         """For a new one, which is under its keys already; there is room."""
         cdef Selection* selection = &self.selections[slot]
         cdef LargeScreen* large = self.large
-        cdef const uint32_t* entries
-        cdef uint32_t units
         self.live += 1
         if large == NULL:
             return
-        table_put(&large.ids, _tag(selection.id), slot)
+        id_put(&large.ids, selection.id, slot)
         if not is_keyed:
             selection.place = <uint32_t> large.row.size
             large.row.items[large.row.size] = slot
             large.row.size += 1
         else:
-            entries = entries_behind(selection.program, &units)
             selection.place = UNDER_ONE_KEY
-            if access_count(&large.access, entries, units) > 1:
+            if access_count(&large.access, selection.program) > 1:
                 selection.place = UNDER_SEVERAL
                 large.several += 1
         consider_pool(&self.allocator, large, self.selections, slot)
@@ -218,14 +207,14 @@ cdef class Screen:
         cdef uint32_t capacity
         cdef Selection* selections
         if self.large != NULL:
-            if table_reserve(&self.allocator, &self.large.ids) < 0:
+            if id_reserve(&self.allocator, &self.large.ids, self._ids()) < 0:
                 return -1
             if numbers_reserve(&self.allocator, &self.large.row, self.large.row.size + 1) < 0:
                 return -1
         if self.count == ALONE:  # beyond which the keys cannot name a slot
             return -1
         if self.free == NONE and self.count == self.capacity:
-            capacity = self.capacity + (self.capacity + 3) // 4 + (self.capacity < 4)
+            capacity = self.capacity + (self.capacity + 7) // 8 + (self.capacity < 4)
             selections = <Selection*> reallocate(
                 &self.allocator, self.selections, self.capacity * sizeof(Selection), capacity * sizeof(Selection)
             )
@@ -246,16 +235,13 @@ cdef class Screen:
     cdef void _drop_slot(self, uint32_t slot) noexcept nogil:
         cdef Selection* selection = &self.selections[slot]
         cdef LargeScreen* large = self.large
-        cdef const uint32_t* entries
-        cdef uint32_t units
         if large != NULL:
             leave_place(&self.allocator, large, self.selections, slot)
-            entries = entries_behind(selection.program, &units)
-            access_forget(&large.access, entries, units)
+            access_forget(&large.access, selection.program)
             access_tidy(&large.access)
-            table_drop(&self.allocator, &large.ids, _tag(selection.id), slot)
+            id_drop(&self.allocator, &large.ids, self._ids(), slot)
         program_release(selection.program, self.attributes)
-        deallocate(&self.allocator, selection.program, bytes_of_block(selection.program))
+        deallocate(&self.allocator, selection.program, program_bytes(selection.program))
         selection.program = NULL
         selection.id = self.free
         self.free = slot

@@ -5,9 +5,9 @@ from libc.stdint cimport uint32_t
 from matchcore.access cimport Access
 from matchcore.allocator cimport Numbers
 from matchcore.glance cimport Glance
+from matchcore.id_table cimport IdTable
 from matchcore.program cimport Program
 from matchcore.selector_pool cimport SelectorPool
-from matchcore.table cimport Table
 
 cdef enum:
     # Selection.place of those that are not in the row
@@ -16,7 +16,7 @@ cdef enum:
     IN_POOL = 0x80000000   # and the column; smaller than the two before
 
 
-# `program` is a block of its own: the program, then how many units of access entries follow, then these.
+# `program` is a block of its own: the program, then its access entries.
 cdef struct Selection:
     Program* program       # NULL: free, and `id` is the next free slot
     uint32_t id
@@ -26,18 +26,8 @@ cdef struct Selection:
 
 cdef struct LargeScreen:
     Access access
-    Table ids
+    IdTable ids
     Numbers row
     uint32_t several       # selectors under several keys
     SelectorPool* pool     # NULL: none yet
     Numbers waiting        # slots of those that would be in the pool
-
-
-cdef inline const uint32_t* entries_behind(const Program* program, uint32_t* units) noexcept nogil:
-    cdef const uint32_t* behind = <const uint32_t*> program + program.units
-    units[0] = behind[0]
-    return behind + 1
-
-
-cdef inline size_t bytes_of_block(const Program* program) noexcept nogil:
-    return (<size_t> program.units + 1 + (<const uint32_t*> program + program.units)[0]) * sizeof(uint32_t)

@@ -1,7 +1,7 @@
 # cython: language_level=3, cdivision=True
 """Selectors as columns of bits. Drawn in selector_pool.pxd."""
 
-from libc.stdint cimport uint8_t
+from libc.stdint cimport int16_t, uint8_t
 from libc.stdlib cimport qsort
 from libc.string cimport memcmp, memcpy, memset
 
@@ -36,8 +36,8 @@ cdef inline Conjunction _conjunction(const Program* program) noexcept nogil:
     cdef Conjunction walk
     walk.program = program
     walk.step = NULL
-    walk.next = program.first
-    walk.is_whole = program.first != ENDS_FALSE and program.steps <= STEPS_AT_MOST
+    walk.next = <uint16_t> <int16_t> program.first
+    walk.is_whole = walk.next != ENDS_FALSE and program.steps <= STEPS_AT_MOST
     if not walk.is_whole:
         walk.next = ENDS_FALSE
     return walk

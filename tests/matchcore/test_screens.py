@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from fanlight_bench.micro.screens import two_conditions
 from matchcore.fields import Attributes, Fields
 from matchcore.kleene import Untyped, holds
 from matchcore.normal_form import AllOf
@@ -152,6 +153,15 @@ def test_what_came_and_went_leaves_no_memory_behind() -> None:
         sizes.append(screen.nbytes)
     assert max(sizes[2::2]) <= 1.1 * sizes[0]
     assert max(sizes[3::2]) <= 1.1 * sizes[1]
+
+
+def test_a_selector_of_two_conditions_takes_120_bytes() -> None:
+    """Those of `fanlight_bench micro screens`, as many as a filter has there; the values that it names are included."""
+    dice = random.Random(16)
+    screen = Screen(Attributes())
+    for id in range(1_852):
+        screen.insert(id, two_conditions(dice))
+    assert screen.nbytes <= 120 * 1_852
 
 
 def test_an_id_that_is_free_again_is_not_found() -> None:
