@@ -81,7 +81,9 @@ class Application:
         log.warning("stopped_at_once", reason="a second signal")
 
     def request_reload(self) -> None:
-        """SIGHUP. One that comes while another is under way is done after it."""
+        """SIGHUP. One that comes while another is under way is done after it, and none once the broker stops."""
+        if self._stopping.is_set():
+            return
         self._reloads_wanted = True
         if self._reloading is None or self._reloading.done():
             self._reloading = asyncio.ensure_future(self._reload_all())

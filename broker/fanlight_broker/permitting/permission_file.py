@@ -45,7 +45,7 @@ from fanlight_broker.permitting.permission_rule import (
     pattern_of,
     value_of,
 )
-from fanlight_broker.permitting.table import Effects, PermissionTable, in_order
+from fanlight_broker.permitting.table import DEFAULT, Effects, PermissionTable, in_order
 from matchcore.patterns import selector_of
 from matchcore.selector import Selector
 
@@ -396,6 +396,8 @@ def name_of(cell: object) -> str:
     name = cell.strip() if isinstance(cell, str) else ""
     if not name or not name.isprintable() or len(name.encode()) > NAME_BYTES_MAX:
         raise WrongPermission(f"a name is printable text of at most {NAME_BYTES_MAX} bytes")
+    if name == DEFAULT or re.fullmatch(r"line \d+", name):
+        raise WrongPermission(f"the name {name!r} is that of another rule, or of the default")
     return name
 
 

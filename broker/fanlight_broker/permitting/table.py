@@ -54,6 +54,7 @@ from matchcore.selector import Attribute, Selector, Source, leaves
 COMPARED_MAX: Final = 1_000  # filters that one filter is compared with; past it nothing is proven
 PAUSE_EVERY: Final = 256  # rules that are inserted, some 1 ms
 WORDS_MORE: Final = 32  # of a key word, and of the topic that `outline` makes
+DENIED: Final = Verdict(False)
 DEFAULT: Final = "default"  # the rule of a decision that is the default's
 
 Effects = Mapping[Action, bool]
@@ -215,10 +216,12 @@ class PermissionTable:
     # -- what grants ask ----------------------------------------------------------------------------------------------
 
     def default(self, action: Action, topic: bytes, syntax: str) -> Verdict:
-        allowed = self._defaults[action] and not (
+        if not self._defaults[action]:
+            return DENIED
+        is_reserved = (
             action in ON_TOPICS and topic.startswith(b"$") and first_word(topic, syntax or SYNTAXES[0]) in RESERVED
         )
-        return Verdict(allowed, DEFAULT if allowed else "")
+        return DENIED if is_reserved else Verdict(True, DEFAULT)
 
     def default_allows(self, action: Action) -> bool:
         return self._defaults[action]
@@ -235,7 +238,7 @@ class PermissionTable:
 class ClassGrant:
     """What the clients of one permission class may do."""
 
-    __slots__ = ("_kinds", "_names", "_scopes", "_table", "holders", "key", "number")
+    __slots__ = ("_kinds", "_match", "_names", "_quick", "_scopes", "_table", "holders", "key", "number")
 
     def __init__(
         self, table: PermissionTable, number: int, key: object, names: Mapping[str, tuple[str, ...]],
@@ -248,6 +251,14 @@ class ClassGrant:
         self._names = names
         self._kinds = kinds
         self._scopes: dict[Action, list[Scope]] = {}
+        # By syntax and action: key words with the separator, and the scope where it has names.
+        self._quick: dict[str, dict[Action, list[tuple[bytes, Scope | None]]]] = {each: {} for each in SYNTAXES}
+        self._match = table.index.match
+
+    def _quick_of(self, action: Action, syntax: str) -> list[tuple[bytes, Scope | None]]:
+        found = [(each.before[syntax], each if each.probes else None) for each in self._scopes_of(action)]
+        self._quick[syntax][action] = found
+        return found
 
     def _scopes_of(self, action: Action) -> list[Scope]:
         found = [
@@ -280,6 +291,26 @@ class ClassGrant:
     ) -> Verdict:
         """Raises InvalidTopic, as matchcore does."""
         table = self._table
+        if not topic or table.where or topic.startswith(b"$"):
+            return self._decide_slowly(action, topic, syntax, fields)
+        quick = self._quick[syntax].get(action)
+        if quick is None:
+            quick = self._quick_of(action, syntax)
+        best = table.nothing
+        try:
+            for before, scope in quick:
+                if scope is None or met(scope, topic, syntax):
+                    found = self._match(before + topic, syntax=syntax)
+                    if found and found[0] < best:
+                        best = found[0]
+        except TopicError:
+            split_topic(topic, syntax)  # raises the error of the topic itself, without the key word
+            return DENIED  # it is longer than any that a client may publish on
+        return self._verdict(action, topic, syntax, best, False)
+
+    def _decide_slowly(self, action: Action, topic: bytes, syntax: str, fields: Fields | None) -> Verdict:
+        """The same, where topics are reserved, or rules have a `where`."""
+        table = self._table
         scopes = self._scopes.get(action)
         if scopes is None:
             scopes = self._scopes_of(action)
@@ -306,8 +337,8 @@ class ClassGrant:
                         break
                     conditional.append(rank)
         except TopicError:
-            split_topic(topic, syntax)  # raises the error of the topic itself, without the key word
-            return Verdict(False)  # it is longer than any that a client may publish on
+            split_topic(topic, syntax)  # as above
+            return DENIED
         if conditional and min(conditional) < best:
             return self._decide_by_content(action, topic, syntax, fields, best, conditional)
         return self._verdict(action, topic, syntax, best, False)
@@ -335,10 +366,10 @@ class ClassGrant:
     def _verdict(self, action: Action, topic: bytes, syntax: str, rank: int, by_content: bool) -> Verdict:
         table = self._table
         if rank == table.nothing:
-            allowed, label, _ = table.default(action, topic, syntax)
-            return Verdict(allowed, label, by_content)
+            verdict = table.default(action, topic, syntax)
+            return verdict._replace(by_content=True) if by_content else verdict
         table.hits[rank] += 1
-        return Verdict(bool(table.allows[rank]), table.label(rank), by_content)
+        return Verdict(table.allows[rank] == 1, table.label(rank), by_content)
 
     # -- filters ------------------------------------------------------------------------------------------------------
 

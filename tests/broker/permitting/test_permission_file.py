@@ -191,6 +191,8 @@ deny,   ,      ,            ,          ,          yes,     closed
     ("[[allow]]\nconnect=true\nsalience='x'", "salience: is a number"),
     ("[[allow]]\nconnect=true\nname=''", "a name is printable text"),
     ("[[allow]]\nconnect=true\nname='a'\n[[deny]]\nconnect=true\nname='a'", "the rule of line 1 has the same name"),
+    ("[[allow]]\nconnect=true\nname='line 7'", "the name 'line 7' is that of another rule"),
+    ("[[allow]]\nconnect=true\nname='default'", "the name 'default' is that of another rule, or of the default"),
     ("[[rule]]\nconnect=true", "there is no [[rule]]"),
     ("[allow]\nconnect=true", "begin each rule with a line [[allow]]"),
     ("[[\"allow\"]]\nconnect=true", "begin each rule with a line [[allow]]"),
