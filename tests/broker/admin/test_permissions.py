@@ -76,7 +76,7 @@ async def test_a_rule_asks_for_the_user_where_it_is_verified_alone(serve: Serve,
 async def test_an_action_needs_admin_write(serve: Serve, permitted: bool) -> None:
     done = []
 
-    def reload() -> Mapping[str, Any]:
+    async def reload() -> Mapping[str, Any]:
         done.append(1)
         return {"rules": 3}
 
@@ -90,7 +90,7 @@ async def test_an_action_needs_admin_write(serve: Serve, permitted: bool) -> Non
 
 
 async def test_an_action_that_fails_says_why(serve: Serve) -> None:
-    def reload() -> Mapping[str, Any]:
+    async def reload() -> Mapping[str, Any]:
         raise FanlightError("line 3: no such action", line=3)
 
     served = await serve(actions={RELOAD: reload})
@@ -98,7 +98,10 @@ async def test_an_action_that_fails_says_why(serve: Serve) -> None:
 
 
 async def test_an_action_is_posted_by_no_web_page_and_is_no_view(serve: Serve) -> None:
-    served = await serve(actions={RELOAD: dict})
+    async def reload() -> Mapping[str, Any]:
+        return {}
+
+    served = await serve(actions={RELOAD: reload})
     assert (await post(served, RELOAD, headers={"Origin": "https://evil.example"}))[0] == 403
     assert (await served.get(RELOAD))[0] == 405
     assert (await post(served, "/stats"))[0] == 405
