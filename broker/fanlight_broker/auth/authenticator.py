@@ -214,13 +214,13 @@ class PasswordAuthenticator:
         if self._open_to(user, password):
             return _unchecked(user)
         if self._tokens is not None and password is not None and is_token(password):
-            return await self._tokens.identify(password, user)
+            return self._still(await self._tokens.identify(password, user))
         if user is None and password is None:
             raise AuthenticationFailed("this broker requires a user name and a password")
         name = user or (EVERYBODY if self._everybody else "")
         hash = self._hash_of(name)
         if self._hook is not None and not hash:
-            return await self._hook.identify(question)
+            return self._still(await self._hook.identify(question))
         if password is None or not await self._verifier.verify(
             name, hash or self._nobody, password, question.address
         ):
@@ -228,6 +228,12 @@ class PasswordAuthenticator:
         if not hash or hash != self._hash_of(name):
             _fail()  # the password was changed, or the user deleted, during the check
         return self._identity_of(name)
+
+    def _still(self, identity: Identity) -> Identity:
+        """Raises AuthenticationFailed if a reload has changed, meanwhile, what the identity was checked against."""
+        if not self.stands(identity):
+            _fail()
+        return identity
 
     def _identity_of(self, name: str) -> Identity:
         """Of a user whose password is right."""

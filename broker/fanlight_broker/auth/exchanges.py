@@ -44,10 +44,10 @@ class ScramExchange:
             if self._asked and self._asked != server.user:
                 raise AuthenticationFailed("the user name and the one in the exchange differ")
             return answer, None
-        final, known = data or b"", self._keys(server.user) == server.keys
+        final = data or b""
         # In the queue of all logins, where each address has its turn and waits after wrong proofs.
-        if not await self._verifier.prove(server.user, self._address, lambda: server.final(final) and known):
+        if not await self._verifier.prove(server.user, self._address, lambda: server.final(final)):
             raise AuthenticationFailed(FAILED)
-        if self._keys(server.user) != server.keys:  # changed meanwhile
+        if self._keys(server.user) != server.keys:  # a decoy, or the password was changed meanwhile
             raise AuthenticationFailed(FAILED)
         return server.done(), self._identity(server.user)

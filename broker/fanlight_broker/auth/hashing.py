@@ -47,7 +47,7 @@ def why_not_a_hash(text: str) -> str:
     if (match := _MOSQUITTO.fullmatch(text)) is not None:
         if int(match[1] or 1) > ITERATIONS_MAX:
             return f"a hash of more than {ITERATIONS_MAX} iterations"
-        return "" if _decoded(match[2]) and len(_decoded(match[3])) == 64 else "no whole hash"
+        return "" if decoded(match[2]) and len(decoded(match[3])) == 64 else "no whole hash"
     match = _ARGON2.fullmatch(text)
     if match is None:
         return "no argon2 hash"
@@ -73,7 +73,7 @@ def matches(hash: str, password: str) -> bool:
 
 
 def _mosquitto(match: "re.Match[str]", password: bytes) -> bool:
-    iterations, salt, expected = match[1], _decoded(match[2]), _decoded(match[3])
+    iterations, salt, expected = match[1], decoded(match[2]), decoded(match[3])
     if iterations is None:
         found = hashlib.sha512(password + salt).digest()
     else:
@@ -81,7 +81,8 @@ def _mosquitto(match: "re.Match[str]", password: bytes) -> bool:
     return hmac.compare_digest(found, expected)
 
 
-def _decoded(text: str) -> bytes:
+def decoded(text: str) -> bytes:
+    """What base64 stands for; b"" if the text is none."""
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error:

@@ -216,9 +216,13 @@ class Hook:
             raise _Failure('the answer has no "allow": true or false')
         if not answer["allow"]:
             return None
-        user = answer.get("user", question.user)
-        if not isinstance(user, str) or (reason := why_not_a_user(user)):
-            raise _Failure("the answer has no user name that is allowed")
+        user = answer.get("user")
+        if user is None:
+            user = question.user or ""
+            if why_not_a_user(user):  # the client's fault: it must not open the circuit for others
+                return None
+        elif not isinstance(user, str) or why_not_a_user(user):
+            raise _Failure("the answer has a user name that is not allowed")
         groups, limits = answer.get("groups") or [], answer.get("limits") or {}
         permissions, expires = answer.get("permissions") or [], answer.get("expires")
         if reason := why_not_groups(groups) or why_not_limits(limits) or why_not_permissions(permissions):

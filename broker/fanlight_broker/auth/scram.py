@@ -10,7 +10,6 @@ asks for it is refused. An unknown user gets a salt as well, always the same one
 """
 
 import base64
-import binascii
 import hashlib
 import hmac
 import os
@@ -18,6 +17,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from fanlight_broker.auth.hashing import decoded
 from fanlight_broker.auth.scram_keys import ITERATIONS, SALT_BYTES, ScramKeys
 from fanlight_broker.core.errors import AuthenticationFailed
 
@@ -70,10 +70,10 @@ class ScramServer:
         if match is None or self.keys is None:
             raise AuthenticationFailed("SCRAM: the final message cannot be read")
         without_proof, header, both, proof = match.groups()
-        if _decoded(header) != self._header.encode() or not hmac.compare_digest(both.encode(), self._both.encode()):
+        if decoded(header) != self._header.encode() or not hmac.compare_digest(both.encode(), self._both.encode()):
             raise AuthenticationFailed("SCRAM: the final message does not belong to the first one")
         exchanged = ",".join((self._client_first, self._server_first, without_proof)).encode()
-        signature, proven = hmac.digest(self.keys.stored_key, exchanged, "sha256"), _decoded(proof)
+        signature, proven = hmac.digest(self.keys.stored_key, exchanged, "sha256"), decoded(proof)
         if len(proven) != len(signature):
             return False
         client_key = bytes(one ^ other for one, other in zip(proven, signature, strict=True))
@@ -114,10 +114,3 @@ def _name(text: str) -> str:
         return "," if match[0] == "=2C" else "="
 
     return _NAME.sub(character, text)
-
-
-def _decoded(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except binascii.Error:
-        return b""

@@ -8,8 +8,8 @@ This file ends where asyncio ends.
 
 import asyncio
 import socket
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from fanlight_broker import event_log
 from fanlight_broker.core.broker import Broker
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fanlight_broker.net.tcp import Socket
 
 log: Final = event_log.get("net")
+Outcome = TypeVar("Outcome")
 
 # A read of this many bytes ends a connection's turn. libuv would continue to read, up to 32 times and 8 MiB: some
 # seconds in which no other connection is read, and no outbox flushed.
@@ -242,15 +243,32 @@ class Connection(asyncio.BufferedProtocol):
         return None
 
     async def _authenticate(self, user: str | None, password: str | None, client: str) -> None:
-        protocol = self.protocol
-        try:
-            check = self.owner.authenticator.authenticate
-            identity = await check(
+        def then(identity: Identity) -> None:
+            self._identified(identity)
+            self.protocol.authenticated(identity, self.owner.clock())
+
+        await self._hear(
+            lambda: self.owner.authenticator.authenticate(
                 user, password, self.address, certified=self.certified, client=client, protocol=self.traffic.protocol,
                 listener=self.traffic.name,
-            )
+            ), then,
+        )
+
+    async def _step(self, exchange: LoginExchange, data: bytes | None) -> None:
+        def then(outcome: tuple[bytes | None, Identity | None]) -> None:
+            answer, identity = outcome
+            if identity is not None:
+                self._identified(identity)
+            self.protocol.stepped(answer, identity, self.owner.clock())
+
+        await self._hear(lambda: exchange.step(data), then)
+
+    async def _hear(self, ask: Callable[[], Awaitable[Outcome]], then: Callable[[Outcome], None]) -> None:
+        """Ask the authenticator, and give the protocol the outcome."""
+        try:
+            outcome = await ask()
         except FanlightError as error:
-            protocol.refuse(error)
+            self.protocol.refuse(error)
             return
         except Exception:
             self.fault()
@@ -258,8 +276,7 @@ class Connection(asyncio.BufferedProtocol):
         finally:
             self._login = None
         try:
-            self._identified(identity)
-            protocol.authenticated(identity, self.owner.clock())
+            then(outcome)
         except Exception:
             self.fault()
 
@@ -271,25 +288,6 @@ class Connection(asyncio.BufferedProtocol):
     def step(self, exchange: LoginExchange, data: bytes | None) -> None:
         if not self.owner.refuses(self):
             self._login = asyncio.get_running_loop().create_task(self._step(exchange, data))
-
-    async def _step(self, exchange: LoginExchange, data: bytes | None) -> None:
-        protocol = self.protocol
-        try:
-            answer, identity = await exchange.step(data)
-        except FanlightError as error:
-            protocol.refuse(error)
-            return
-        except Exception:
-            self.fault()
-            return
-        finally:
-            self._login = None
-        try:
-            if identity is not None:
-                self._identified(identity)
-            protocol.stepped(answer, identity, self.owner.clock())
-        except Exception:
-            self.fault()
 
     def _identified(self, identity: Identity) -> None:
         self.identity = identity

@@ -11,8 +11,11 @@ from fanlight_broker.auth import COUNTERS, Credentials, PasswordAuthenticator, P
 from fanlight_broker.auth.authenticator import GAUGES
 from fanlight_broker.auth.hashing import hasher
 from fanlight_broker.auth.password_file import set_hash
+from fanlight_broker.auth.scram_keys import ScramKeys
+from fanlight_broker.auth.users_file import change
 from fanlight_broker.core.errors import AuthenticationFailed
 from fanlight_broker.core.identity import Identity
+from tests.broker.auth.scram_client import ScramClient
 
 HERE = "192.0.2.1"
 CHEAP = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
@@ -311,6 +314,37 @@ async def test_a_password_that_is_changed_while_it_is_checked_does_not_let_in(ma
     set_hash(users, "alice", CHEAP.hash("changed"))
     authenticator.reload()
     assert await refusal(login) == "wrong user name or password"
+
+
+async def test_keys_that_are_changed_during_an_exchange_do_not_let_in(make: Make, tmp_path: Path) -> None:
+    file = tmp_path / "users.toml"
+    for after in ("wonder", "changed"):
+        change(file, {"alice": {"password": CHEAP.hash("x"), "scram": ScramKeys.of("wonder").text()}})
+        authenticator = make(Credentials(users_file=file))
+        exchange, client = authenticator.exchange("SCRAM-SHA-256", None, HERE), ScramClient("alice", "wonder")
+        assert exchange is not None
+        challenge, _ = await exchange.step(client.first())
+        if after == "changed":
+            change(file, {"alice": {"scram": ScramKeys.of("wonder").text()}})  # with another salt
+            authenticator.reload()
+            await refusal(exchange.step(client.final(challenge or b"")))  # type: ignore[arg-type]
+        else:
+            _, identity = await exchange.step(client.final(challenge or b""))
+            assert identity is not None
+            assert authenticator.stands(identity)
+
+
+async def test_wrong_proofs_wait_as_wrong_passwords_do(make: Make, tmp_path: Path) -> None:
+    file = tmp_path / "users.toml"
+    change(file, {"alice": {"password": CHEAP.hash("x"), "scram": ScramKeys.of("wonder", iterations=4096).text()}})
+    authenticator = make(Credentials(users_file=file))
+    for _ in range(5):
+        exchange, client = authenticator.exchange("SCRAM-SHA-256", None, HERE), ScramClient("alice", "wrong")
+        assert exchange is not None
+        challenge, _ = await exchange.step(client.first())
+        await refusal(exchange.step(client.final(challenge or b"")))  # type: ignore[arg-type]
+    assert authenticator.counters()["passwords_delayed"] == 1
+    assert authenticator.counters()["logins_failed"] == 5
 
 
 async def test_every_counter_has_its_meaning(make: Make) -> None:

@@ -141,6 +141,16 @@ async def test_an_answer_that_is_not_sound_refuses(world: World, answer: object)
     assert hook.counters()["hook_failures"] == 1
 
 
+@pytest.mark.parametrize("user", [None, "", "a:b", " a", "#", "a\x00b"])
+async def test_a_name_that_no_user_can_have_is_refused_and_does_not_count_as_a_failure(
+    world: World, user: str | None
+) -> None:
+    hook = world.hook()
+    for n in range(FAILURES + 1):
+        assert await refused(hook.identify(question(user, f"{n}"))) == "wrong user name or password"
+    assert (hook.counters()["hook_failures"], hook.gauges()["hook_broken"]) == (0, 0)
+
+
 async def status(request: web.Request) -> web.StreamResponse:
     return web.json_response({"allow": True}, status=500)
 
@@ -246,6 +256,24 @@ async def test_equal_questions_are_asked_once_and_one_may_give_up(world: World) 
     assert len(world.service.asked) == 1
 
 
+async def test_an_answer_that_comes_after_a_reload_is_not_remembered(world: World) -> None:
+    go_on = asyncio.Event()
+
+    async def late(request: web.Request) -> web.StreamResponse:
+        await go_on.wait()
+        return await world.service.allow(request)
+
+    world.service.answer = late
+    hook = world.hook()
+    login = asyncio.ensure_future(hook.identify(question()))
+    await world.service.has_come(1)
+    hook.use(hook.rules)
+    go_on.set()
+    assert (await login).user == "alice"
+    await hook.identify(question())
+    assert len(world.service.asked) == 2
+
+
 async def test_what_is_under_way_is_bounded_in_all_and_for_each_address(world: World) -> None:
     go_on = asyncio.Event()
 
@@ -259,6 +287,7 @@ async def test_what_is_under_way_is_bounded_in_all_and_for_each_address(world: W
     logins += [asyncio.ensure_future(hook.identify(question(f"u{n}", address=f"198.51.100.{n}"))) for n in range(7)]
     await world.service.has_come(8)
     refusals = [login for login in logins if login.done()]
+    assert logins[2] in refusals  # a quarter of the places is for one address
     assert [await refused(login) for login in refusals] == [BUSY, BUSY]
     assert hook.counters()["hook_refused_busy"] == 2
     assert hook.gauges()["hook_in_flight"] == 8

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fanlight_broker.auth import Credentials, PasswordAuthenticator
 from fanlight_broker.auth.authenticator import is_token
 from fanlight_broker.auth.token_keys import TokenKeysError, read_keys
 from fanlight_broker.auth.tokens import TokenRules, Tokens, claim_of
@@ -192,6 +194,28 @@ async def test_the_user_name_beside_a_token_is_its_own_or_none(tmp_path: Path) -
         assert (await one.identify(token(), user)).user == "alice"
     with pytest.raises(AuthenticationFailed, match="user name"):
         await one.identify(token(), "bob")
+
+
+async def test_a_key_that_is_taken_away_during_a_check_does_not_let_in(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    credentials = Credentials(tokens=TokenRules(file))
+    file_of(file, SECRET)
+    authenticator = PasswordAuthenticator(credentials)
+    try:
+        text = jwt.encode({"sub": "alice", "exp": time.time() + 1000}, SECRET, "HS256")
+        assert (await authenticator.authenticate(None, text, "192.0.2.1")).user == "alice"
+        login = asyncio.ensure_future(authenticator.authenticate(None, text, "192.0.2.1"))
+        await asyncio.sleep(0)
+        file_of(file, SECRET[::-1])
+        authenticator.reload()
+        with pytest.raises(AuthenticationFailed):
+            await login
+    finally:
+        await authenticator.close()
+
+
+def file_of(file: Path, secret: str) -> None:
+    file.write_text(secret)
 
 
 async def test_tokens_that_come_together_are_checked_one_in_a_turn(tmp_path: Path) -> None:
