@@ -26,7 +26,7 @@ import numpy
 from matchcore.errors import InvalidFrozenIndex
 from matchcore.kleene import COMPARED, is_like
 from matchcore.record_texts import group_by_code
-from matchcore.record_writing import encode_rows, encode_slices
+from matchcore.record_writing import encode_bits, encode_rows, encode_slices
 from matchcore.selector import Like, Value
 
 __all__ = [
@@ -47,6 +47,8 @@ __all__ = [
 SCALES: Final = 9  # decimals: prices have 2, coordinates 7
 LINEAR_AT_MOST: Final = 2**53  # of floats: below it m / 10^scale is exact where it is the nearest float
 LISTED_AT_MOST: Final = 4_096  # values of which a list may take fewer bits than their distance
+TABLE_AT_MOST: Final = 1 << 22  # codes of which a table says which there are
+SAMPLE: Final = 8_192  # values that are looked at before all are
 INTEGERS: Final = 2**62
 Interval = tuple[int, int]  # of codes, both included
 Array = Any
@@ -109,26 +111,24 @@ def number_section(column: NumberColumn) -> tuple[dict[str, Any], bytes, bytes |
         codes[known] = present.astype(numpy.uint64)
     else:
         described, found, top = _linear(present)
-        distinct = _distinct(present) if found is None or top.bit_length() > 1 else None
+        distinct = _distinct(present, found, top) if found is None or top.bit_length() > 1 else None
         if distinct is not None and (found is None or (len(distinct) - 1).bit_length() < top.bit_length()):
             described, top = {"scale": described.get("scale")}, len(distinct) - 1
-            if present.dtype.kind in "if":
-                found = numpy.searchsorted(numpy.array(distinct, present.dtype), present)
-            else:
-                at = {value: code for code, value in enumerate(distinct)}
-                found = numpy.array([at[value] for value in present.tolist()], numpy.uint64)
+            found = _places(present, distinct)
             listed = json.dumps(distinct).encode()
         codes[known] = numpy.asarray(found, numpy.uint64)
         basis = [2] * max(top.bit_length(), 1)
     described["basis"] = basis
+    if set(basis) == {2}:
+        return described, encode_bits(known.view(numpy.uint8), codes, len(basis)), listed
     return described, encode_slices(known.view(numpy.uint8), _digits(codes, basis), basis), listed
 
 
 def _digits(codes: Array, basis: Sequence[int]) -> list[Array]:
     digits = []
     for radix in basis:
-        digits.append((codes % radix if radix != 2 else codes & 1).astype(numpy.uint32))
-        codes = codes // radix if radix != 2 else codes >> 1
+        digits.append((codes % radix).astype(numpy.uint32))
+        codes = codes // radix
     return digits
 
 
@@ -140,23 +140,47 @@ def _linear(present: Array) -> tuple[dict[str, Any], Array | None, int]:
         low, high = int(present.min()), int(present.max())
         return {"scale": 0, "base": low}, present.astype(numpy.uint64) - numpy.uint64(low % 2**64), high - low
     if present.dtype.kind == "f" and numpy.isfinite(present).all():
+        some, largest = present[:SAMPLE], float(numpy.abs(present).max())
         for scale in range(SCALES + 1):
-            whole = numpy.rint(present * 10.0**scale)
-            if numpy.abs(whole).max() >= LINEAR_AT_MOST:
+            if largest * 10.0**scale >= LINEAR_AT_MOST - 1:
                 break
-            if (whole / 10.0**scale == present).all():
+            if _whole(some, scale) is not None and (whole := _whole(present, scale)) is not None:
                 codes = whole.astype(numpy.int64)
                 low, high = int(codes.min()), int(codes.max())
                 return {"scale": scale, "base": low}, (codes - low).astype(numpy.uint64), high - low
     return {}, None, 0
 
 
-def _distinct(present: Array) -> list[int | float]:
-    """The values in their order, once each."""
+def _whole(present: Array, scale: int) -> Array | None:
+    """The values times a power of ten, where all of them are integers of which they are the nearest floats."""
+    whole = numpy.rint(present * 10.0**scale)
+    return whole if (whole / 10.0**scale == present).all() else None
+
+
+def _distinct(present: Array, codes: Array | None, top: int) -> list[int | float] | None:
+    """The values in their order, once each; None where there are so many that their codes take no fewer bits.
+
+    codes, top: what `_linear` has found
+    """
+    if codes is not None and top < TABLE_AT_MOST:
+        marked = numpy.zeros(top + 1, numpy.bool_)
+        marked[codes.astype(numpy.int64)] = True
+        if (int(marked.sum()) - 1).bit_length() >= top.bit_length():
+            return None
+    elif codes is not None and len(numpy.unique(present[:SAMPLE])) * 2 > LISTED_AT_MOST:
+        return None
     if present.dtype.kind in "if":
         found: list[int | float] = numpy.unique(present).tolist()
         return found
     return sorted({value: value for value in present.tolist()})
+
+
+def _places(present: Array, distinct: Sequence[int | float]) -> Array:
+    """Of each value its place among the distinct ones."""
+    if present.dtype.kind in "if":
+        return numpy.searchsorted(numpy.array(distinct, present.dtype), present)
+    at = {value: code for code, value in enumerate(distinct)}
+    return numpy.array([at[value] for value in present.tolist()], numpy.uint64)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

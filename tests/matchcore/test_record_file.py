@@ -4,14 +4,14 @@ from pathlib import Path
 
 import numpy
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matchcore import FrozenRecordIndex, InvalidFrozenIndex, RecordIndex
 from matchcore.record_file import RecordFile, pack_record_file
 from matchcore.record_rows import RowSection, answer
 from matchcore.record_texts import TextCodes, group_by_code
-from matchcore.record_writing import encode_rows
+from matchcore.record_writing import encode_bits, encode_rows, encode_slices
 
 WHERES = ["region = 'r1'", "price > 3 OR price IS NULL", "NOT region LIKE 'r%2' AND open", "id >= 'n5' AND price < 60"]
 
@@ -130,3 +130,27 @@ def test_many_texts_keep_their_codes_when_the_table_grows() -> None:
     assert words == texts[:5_000]
     assert found.tolist() == [number % 5_000 for number in range(12_000)]
     assert codes.nbytes >= 4 * 12_000 + 24 * 5_000
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    records=st.sampled_from([0, 1, 63, 64, 65, 4_097, 65_535, 65_536, 65_537, 140_000]),
+    bits=st.integers(1, 6), seed=st.integers(0, 99), density=st.sampled_from([0.0, 0.001, 0.05, 0.5, 0.999, 1.0]),
+    in_runs=st.booleans(),
+)  # fmt: skip
+def test_slices_made_bit_by_bit_are_those_made_number_by_number(
+    records: int, bits: int, seed: int, density: float, in_runs: bool
+) -> None:
+    random = numpy.random.default_rng(seed)
+    codes = random.integers(0, 1 << bits, records, dtype=numpy.uint64)
+    known = random.random(records) < density
+    if in_runs:
+        codes, known = numpy.sort(codes), numpy.sort(known)
+    digits = [(codes >> bit & 1).astype(numpy.uint32) for bit in range(bits)]
+    expected = encode_slices(known.view(numpy.uint8), digits, [2] * bits)
+    assert encode_bits(known.view(numpy.uint8), codes, bits) == expected
+
+
+def test_codes_are_one_a_record() -> None:
+    with pytest.raises(ValueError, match="a code for each record"):
+        encode_bits(numpy.ones(3, numpy.uint8), numpy.ones(2, numpy.uint64), 1)

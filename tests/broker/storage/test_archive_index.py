@@ -4,6 +4,7 @@ import os
 import queue
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from fanlight_archive import MESSAGE, Archive, Writer
 from fanlight_archive.files import Disk
 from fanlight_archive.manifest import Span
+from fanlight_archive.segment import Segment
 from fanlight_broker.core.condition import condition_of
 from fanlight_broker.core.replay import ReplayPart, ReplayRequest
 from fanlight_broker.storage.archive_index import SegmentIndexer, SegmentRows, fields_named
@@ -211,6 +213,24 @@ def test_damage_of_any_byte_gives_no_other_answer(tmp_path: Path) -> None:
     reasons = {line["reason"].split(": ", 1)[-1] for line in lines if line["event"] == "archive_index_ignored"}
     assert {"it has version 2; this is version 1", "its head is damaged"} <= reasons
     assert any("section" in reason and "damaged" in reason for reason in reasons)
+
+
+def test_damage_is_reported_where_something_can_match_and_only_there(tmp_path: Path) -> None:
+    folder = written(
+        tmp_path, [[[("rare" if number else "often", "amqp", None, BODIES[4], number)] * 9 for number in range(2)], []]
+    )
+    (span,) = spans_of(folder)
+    whole = (folder / span.name).read_bytes()
+    with closing(Segment(folder / span.name, 0)) as segment:
+        segment.extend(check=True)
+        often, rare = segment.places
+    for place, filter, is_reported in ((often, b"rare", False), (often, b"often", True), (rare, b"rare", True),
+                                       (rare, b"often", False), (often, b"#", True)):  # fmt: skip
+        at = place.at + place.size - 20
+        (folder / span.name).write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        found = replayed(folder, indexed=True, filter=filter, syntax="amqp")
+        assert ("is not what was written there" in str(found[-1])) is is_reported, (place, filter)
+        assert is_reported or len(found) == 9 + 2
 
 
 def test_the_index_of_another_segment_is_not_asked(tmp_path: Path) -> None:
