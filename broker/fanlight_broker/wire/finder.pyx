@@ -78,7 +78,7 @@ cdef class Finder:
                 return False
             first = self.reserved_word(syntax, topic, size) if size and topic[0] == c"$" else None
             self.groups = self.screens = None
-            self.targets = self.list_of(ids, count) if first is None else None
+            self.targets = self.list_of(ids, count) if first is None and not self.has_partly(ids, count) else None
             # To make an object may run the garbage collector, which may run anything: were the ids overwritten?
             if self.asked == asked and (self.targets is not None or self.gather_all(
                     ids, count, first, True, topic, size, syntax)):
@@ -113,8 +113,6 @@ cdef class Finder:
         cdef uint64_t hash = count
         cdef Py_ssize_t i
         cdef list found
-        if self.partly and self.has_partly(ids, count):
-            return None
         for i in range(count):
             hash = (hash ^ ids[i]) * FACTOR
         found = <list> PyList_GET_ITEM(self.interned, hash >> 54)
@@ -132,8 +130,6 @@ cdef class Finder:
         reads all that it refers to.
         """
         cdef list found = self.of_one
-        if self.partly and self.has_partly(ids, count):
-            return None
         if found is not None and self.are_of(found, ids, count):
             return found
         found = self.new_list(ids, count)
@@ -198,8 +194,10 @@ cdef class Finder:
         return found
 
     cdef bint has_partly(self, const uint32_t* ids, Py_ssize_t count) noexcept:
-        """Is one of them a subscription that may have to be left out?"""
+        """Is one of them a subscription that may have to be left out? No list of such subscriptions is found again."""
         cdef Py_ssize_t i
+        if not self.partly:
+            return False
         for i in range(count):
             found = <object> PyList_GET_ITEM(self.by_id, ids[i])
             if type(found) is Target and (<Target> found).partly:
@@ -263,7 +261,7 @@ cdef class Finder:
             asked = self.asked
             count = self.put_together(screens.plain, found, true)
             self.groups = self.screens = None
-            self.targets = self.list_of_one(self.chosen, count)
+            self.targets = None if self.has_partly(self.chosen, count) else self.list_of_one(self.chosen, count)
             if self.asked == asked and (self.targets is not None or self.gather_all(
                     self.chosen, count, None, False, message.topic_at, message.topic_size, message.syntax)):
                 return true

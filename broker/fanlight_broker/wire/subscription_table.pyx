@@ -82,11 +82,9 @@ cdef class SubscriptionTable:
         cdef const char* text = PyBytes_AS_STRING(target.filter)
         cdef Py_ssize_t i, size = PyBytes_GET_SIZE(target.filter)
         cdef int hashes = 0
-        if target.partly:
-            return False
         if target.grouped or (target.extras is not None and target.extras.condition is not None):
             return False
-        if size and text[0] == c"$":
+        if target.partly or (size and text[0] == c"$"):
             return False
         for i in range(size):
             hashes += text[i] == c"#"

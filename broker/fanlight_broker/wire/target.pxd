@@ -76,7 +76,7 @@ cdef class Target:
         # What is to be looked for in `extras`, which a delivery reads for these alone: its memory is mostly not cached.
         unsigned char grouped             # a group
         unsigned char merged              # parts
-        bint done                         # it delivers nothing more; see also Window.ended, Outbox.closed
+        unsigned char done                # it delivers nothing more; see also Window.ended, Outbox.closed
 
     cdef inline void delivered_more(self, Py_ssize_t messages) noexcept:
         cdef Target part
