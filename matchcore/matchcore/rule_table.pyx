@@ -2,7 +2,8 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """RuleTable: what a RuleIndex holds, and how it is asked. Drawn in rule_table.pxd, the search in rule_search.pxd.
 
-Threads: every change is made at once while the GIL is held, and so is every search. Where Python code runs before (a
+Threads: every change is made at once while the GIL is held, and so is every search but those of rule_rows.pyx, for
+which changes wait. Where Python code runs before (a
 selector is compiled, a fact is read) another thread, or a finalizer, may come in between: so a search begins again if
 the rules have changed since.
 """
@@ -19,6 +20,7 @@ from matchcore.allocator cimport allocate, deallocate, reallocate
 from matchcore.compilation cimport compile_draft, draft_forget
 from matchcore.draft cimport draft_done, draft_of
 from matchcore.fields cimport MESSAGE_WORDS, WORDS_AT_MOST
+from matchcore.filters cimport FilterIndex
 from matchcore.program cimport program_bytes, program_holds, program_release
 from matchcore.rule_search cimport IN_THE_REST, REST_TAG, UNDER_KEYS, rules_find, salt_of
 from matchcore.table cimport NONE
@@ -75,7 +77,13 @@ cdef class RuleTable:
         tree, text = _kept(selector, is_read)
         draft = draft_of(selector)
         rank.order = ordered_float(salience)
-        rank.filter = self.filters.acquire(topic, syntax)
+        cdef unsigned long held = (<FilterIndex> self.filters.index)._hold()
+        try:
+            rank.filter = self.filters.acquire(topic, syntax)
+        except BaseException:
+            (<FilterIndex> self.filters.index)._let_go(held)
+            raise
+        self.inserting += 1
         try:
             if self.next >= NONE:
                 raise OverflowError("no number is left for a rule")
@@ -93,6 +101,9 @@ cdef class RuleTable:
         except BaseException:
             self.filters.release(rank.filter)
             raise
+        finally:
+            self.inserting -= 1
+            (<FilterIndex> self.filters.index)._let_go(held)
         self.next += 1
         self.version += 1
         self.results[slot] = result
@@ -182,10 +193,13 @@ cdef class RuleTable:
         """Whether it was there. Never needs memory."""
         cdef Rule gone = rule
         cdef uint32_t filter
+        cdef unsigned long held = (<FilterIndex> self.filters.index)._hold()
         if gone.table is not self or not self.has(gone):
+            (<FilterIndex> self.filters.index)._let_go(held)
             return False
         filter = self.ranks[gone.slot].filter
         self._drop(gone.slot)
+        (<FilterIndex> self.filters.index)._let_go(held)
         kept = self.results[gone.slot], self.names.pop(gone.slot, None), self.trees.pop(gone.slot, None)
         if kept[1] is not None:
             self.slots.pop(kept[1], None)

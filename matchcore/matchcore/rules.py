@@ -27,6 +27,7 @@ from matchcore.kleene import Fields, attribute_of
 from matchcore.patterns import Where, selector_of
 from matchcore.reasons import true_tests, why_not_true
 from matchcore.rule import Rule
+from matchcore.rule_rows import first_of_columns
 from matchcore.rule_table import RuleTable
 from matchcore.selector import Constant, Selector
 
@@ -150,18 +151,25 @@ class RuleIndex:
     def first_many(
         self, facts: Any, *, topics: Iterable[Text] | None = None, syntax: str = "amqp"
     ) -> list[Rule | None]:
-        """`first` of each: of dicts, of a dict of columns, or of an Arrow table; with a topic for each."""
+        """`first` of each: of dicts, of a dict of columns, or of an Arrow table; with a topic for each.
+
+        Columns are those of `FilterIndex.match_many`, and the search runs without the GIL; `insert` and `remove` wait
+        for it. Where a rule asks for a word of the topic, the columns are read as dicts.
+        """
+        given = None if topics is None else list(topics)
+        if hasattr(facts, "schema") or isinstance(facts, Mapping):
+            found = first_of_columns(self._table, facts, _length(facts), given, syntax)
+            if found is not None:
+                return found
         rows = self._rows(facts)
-        return self._table.first_of_each(rows, [""] * len(rows) if topics is None else topics, syntax)
+        return self._table.first_of_each(rows, [""] * len(rows) if given is None else given, syntax)
 
     def _rows(self, facts: Any) -> list[Any]:
         if hasattr(facts, "schema"):  # of Arrow
             facts = {name: facts.column(place) for place, name in enumerate(facts.schema.names)}
         if not isinstance(facts, Mapping):
             return list(facts)
-        counts = {len(column) for column in facts.values()}
-        if len(counts) > 1:
-            raise ValueError(f"the columns have different lengths: {', '.join(map(str, sorted(counts)))}")
+        rows = _length(facts)
         # Only what a rule reads is made into objects of Python.
         asked = {
             name: column.to_pylist() if hasattr(column, "to_pylist") else column
@@ -169,7 +177,7 @@ class RuleIndex:
             if self._table.attributes.number(attribute_of(name) if isinstance(name, str) else name) >= 0
         }
         if not asked:
-            return [{}] * max(counts, default=0)
+            return [{}] * rows
         return [dict(zip(asked, values, strict=True)) for values in zip(*asked.values(), strict=True)]
 
     # ---- for people
@@ -227,6 +235,16 @@ class RuleIndex:
                     disjoint(first.selector, second.selector)
                 ):
                     yield Overlap(first, second, example(first.selector, second.selector))
+
+
+def _length(facts: Any) -> int:
+    """Of the columns of a mapping, or of an Arrow table."""
+    if not isinstance(facts, Mapping):
+        return len(facts)
+    counts = {len(column) for column in facts.values()}
+    if len(counts) > 1:
+        raise ValueError(f"the columns have different lengths: {', '.join(map(str, sorted(counts)))}")
+    return max(counts, default=0)
 
 
 def _exact(salience: int | float) -> float:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 SWITCH_SECONDS = 1e-5
+NEVER_SECONDS = 1_000
 
 
 @contextlib.contextmanager
@@ -13,6 +14,17 @@ def switching() -> Iterator[None]:
     """Threads change places every ten microseconds."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+@contextlib.contextmanager
+def switching_never() -> Iterator[None]:
+    """The GIL changes hands only where somebody gives it away."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(NEVER_SECONDS)
     try:
         yield
     finally:

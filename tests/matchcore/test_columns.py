@@ -1,7 +1,6 @@
 """Fields of many topics as columns: the answers are those of `match` row by row, and what is malformed is refused."""
 
 import ctypes
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ from matchcore.reference import ReferenceFilterIndex
 from matchcore.selector import Selector
 from matchcore.where import parse_where
 from tests.matchcore.selectors import ATTRIBUTES, FOUND, SELECTORS
-from tests.matchcore.switching import side_by_side
+from tests.matchcore.switching import side_by_side, switching_never
 
 pa: Any = pytest.importorskip("pyarrow")
 
@@ -320,11 +319,8 @@ class Given:
 
 @pytest.fixture
 def switch_never() -> Iterator[None]:
-    """The GIL changes hands only where somebody gives it away."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1_000)
-    yield
-    sys.setswitchinterval(before)
+    with switching_never():
+        yield
 
 
 def test_selectors_of_rows_are_asked_without_the_gil(switch_never: None) -> None:
