@@ -331,7 +331,7 @@ class Router:
 
     def _members_altered(self, filter: bytes, syntax: str) -> None:
         if len(self.screens):
-            self.routes.members_altered(filter, SYNTAXES.index(syntax))
+            self.routes.altered(filter, SYNTAXES.index(syntax), members=True)
 
     def sweep_later(self) -> None:
         """Sweep the routes: a subscription has ended."""

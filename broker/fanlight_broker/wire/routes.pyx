@@ -238,18 +238,12 @@ cdef class RouteCache:
         self.batcher.forget()
         self.unswept = True
 
-    def altered(self, bytes filter not None, int syntax):
-        """Something else about a filter has changed: the topics that it matches are to be matched again."""
-        self.note(OTHER, filter, syntax, None)
-        self.unswept = True
-
-    def members_altered(self, bytes filter not None, int syntax):
-        """A member without a selector has joined a group that was there, or has left one that stays.
-
-        A route has the group itself. One with screens has the ids of its members, of which one that has left may soon
-        be another subscription's.
+    def altered(self, bytes filter not None, int syntax, *, bint members=False):
+        """Something else about a filter has changed: its topics are to be matched again. For members of a
+        group that stays, only routes with screens are: these have their ids, and others the group itself.
         """
-        self.note(MEMBERS, filter, syntax, None)
+        self.note(MEMBERS if members else OTHER, filter, syntax, None)
+        self.unswept = True
 
     cdef int note(self, int kind, bytes filter, unsigned char syntax, Target target) except -1:
         self.batcher.forget()
@@ -306,9 +300,8 @@ cdef class RouteCache:
             generation += 1
             change = self.changes.since(generation)
             if change is None or change.undone or (change.kind == REMOVED and change.added > route.generation) \
+                    or (change.kind == MEMBERS and route.screens is None) \
                     or not self.changes.reaches(change, syntax, topic, size):
-                continue
-            if change.kind == MEMBERS and route.screens is None:
                 continue
             patched = None
             if change.kind < OTHER and route.screens is None and not (size and topic[0] == c"$"):
