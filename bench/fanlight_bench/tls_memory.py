@@ -21,7 +21,6 @@ import socket
 import ssl
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -37,6 +36,8 @@ HELLO: Final = frames.encode(frames.HELLO, frames.VERSION, {})
 SECONDS: Final = 60.0
 WARM: Final = 50  # connections of each kind that come before, and stay: what the first ones bring is nobody's
 LARGE_BYTES: Final = 300_000
+STEADY: Final = 20  # answers of the broker that say the same: it is at rest
+ANSWERS_MAX: Final = 10_000
 VERSIONS: Final = {"1.3": ssl.TLSVersion.TLSv1_3, "1.2": ssl.TLSVersion.TLSv1_2}
 
 
@@ -139,12 +140,20 @@ def charge(broker: Server) -> int:
 
 
 def resident(broker: Server) -> int:
-    """Once it has done what it has to do: memory that is given back in the next turns is no connection's."""
-    time.sleep(0.5)
-    found = resident_bytes(broker.pid)
-    if found is None:
-        raise OSError("the memory of a process is not to be known without /proc")
-    return found
+    """Once it has done what it has to do: memory that is given back in the next turns is no connection's.
+
+    That is when neither it nor the charge has changed over several answers of the broker, each of which takes turns.
+    Raises OSError where it never comes to rest.
+    """
+    seen: list[tuple[int, int]] = []
+    for _ in range(ANSWERS_MAX):
+        charged, found = charge(broker), resident_bytes(broker.pid)
+        if found is None:
+            raise OSError("the memory of a process is not to be known without /proc")
+        seen.append((found, charged))
+        if len(seen) >= STEADY and len(set(seen[-STEADY:])) == 1:
+            return found
+    raise OSError(f"the broker's memory still changed after {ANSWERS_MAX} of its answers")
 
 
 if __name__ == "__main__":
