@@ -10,6 +10,7 @@ connection, in bytes; `tls` and `handshake` are without what a plain connection 
     tls        the same by TLS
     handshake  a client that has sent its first message of the handshake, got the answer and says nothing more
     charged    what each of these counts in `tls_bytes`
+    received   what a quiet connection takes more once it has got a message of 300 kB, and has sent none
     large      what a quiet connection takes more once it has sent a message of 300 kB and got it
 """
 
@@ -105,6 +106,15 @@ def measured(folder: Path, count: int, version: ssl.TLSVersion, arguments: Seque
             found[kind] = (resident(broker) - before) // count - (found["plain"] if kind != "plain" else 0)
             if kind != "plain":
                 found[f"{kind}_charged"] = (charge(broker) - charged) // count
+        sender = stack.enter_context(socket.create_connection(("127.0.0.1", clear), timeout=SECONDS))
+        sender.sendall(HELLO)
+        sender.recv(1 << 16)
+        listeners = [peer for _ in range(WARM + count) if (peer := opened("tls")) is not None]
+        deliver(sender, listeners[:WARM], "warm")
+        before, charged = resident(broker), charge(broker)
+        deliver(sender, listeners[WARM:], "received")
+        found["received"] = (resident(broker) - before) // count
+        found["received_charged"] = (charge(broker) - charged) // count
         send(warm)
         before, charged = resident(broker), charge(broker)
         send(peers)
@@ -129,6 +139,18 @@ def send(peers: Sequence[ssl.SSLSocket]) -> None:
         topic = f"{len(peers)}.{number}"
         peer.sendall(frames.encode(frames.SUBSCRIBE, None, 1, topic, {}))
         peer.sendall(frames.publish(topic, LARGE_BYTES, "amqp", receipt=False)[0])
+        left = LARGE_BYTES
+        while left > 0:
+            left -= len(peer.recv(1 << 16))
+
+
+def deliver(sender: socket.socket, peers: Sequence[ssl.SSLSocket], name: str) -> None:
+    """A large message from a client without TLS to each."""
+    for number, peer in enumerate(peers):
+        topic = f"{name}.{number}"
+        peer.sendall(frames.encode(frames.SUBSCRIBE, 1, 1, topic, {}))
+        peer.recv(1 << 16)
+        sender.sendall(frames.publish(topic, LARGE_BYTES, "amqp", receipt=False)[0])
         left = LARGE_BYTES
         while left > 0:
             left -= len(peer.recv(1 << 16))
