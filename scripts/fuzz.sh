@@ -9,7 +9,7 @@ set -eu
 python=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 root=$(cd "$(dirname "$0")/.." && pwd)
 status=0
-for target in native mqtt_packets mqtt_selectors topics; do
+for target in native mqtt_packets mqtt_selectors topics selectors; do
   corpus=$root/build/fuzz/$target
   mkdir -p "$corpus"
   echo "--- fuzzing $target for ${FUZZ_SECONDS:-60} s"

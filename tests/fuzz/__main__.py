@@ -1,6 +1,8 @@
-"""`make fuzz`: atheris, guided by coverage, into the decoders of frames and packets and the topic grammar.
+"""`make fuzz`: atheris, guided by coverage, into the decoders of frames and packets, the topic grammar and selectors.
 
-    python -m tests.fuzz TARGET SECONDS CORPUS      TARGET: native, mqtt_packets, mqtt_selectors or topics
+    python -m tests.fuzz TARGET SECONDS CORPUS
+
+TARGET: native, mqtt_packets, mqtt_selectors, topics or selectors.
 
 What is found to be interesting is kept in the folder CORPUS, so that a later run starts from it; an input that
 breaks something is written to the working directory, and the exit code is not 0.
@@ -17,7 +19,7 @@ import atheris
 INSTRUMENTED = ["fanlight_broker", "matchcore.reference", "matchcore.where", "matchcore.suffix"]
 with atheris.instrument_imports(include=INSTRUMENTED):
     from tests.broker.protocols.mqtt.corpus import CORPUS
-    from tests.fuzz import mqtt_packets, mqtt_selectors, native, topics
+    from tests.fuzz import mqtt_packets, mqtt_selectors, native, selectors, topics
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 PIECES = (1, 2, 3, 7, 64, 100_000)
@@ -45,6 +47,12 @@ def fuzz_mqtt_packets(data: bytes) -> None:
         mqtt_packets.try_octets(data[1:], version=version, piece=piece)
 
 
+def fuzz_selectors(data: bytes) -> None:
+    """The first byte says whether the rest is a selector or the suffix of a filter."""
+    if data:
+        (selectors.try_suffix if data[0] & 1 else selectors.try_octets)(data[1:])
+
+
 # Real inputs to begin with: from the vectors of the documentation, and of the tests.
 
 
@@ -65,8 +73,13 @@ def mqtt_packet_seeds() -> list[bytes]:
     return [bytes((VERSIONS.index(entry.version),)) + entry.octets for entry in CORPUS]
 
 
+def selector_seeds() -> list[bytes]:
+    return [b"\0" + text for text in selectors.TEXTS] + [b"\1" + text for text in selectors.SUFFIXES]
+
+
 TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], list[bytes]]]] = {
     "native": (fuzz_native, native_seeds),
+    "selectors": (fuzz_selectors, selector_seeds),
     "topics": (fuzz_topics, topic_seeds),
     "mqtt_packets": (fuzz_mqtt_packets, mqtt_packet_seeds),
     "mqtt_selectors": (mqtt_selectors.try_octets, mqtt_selectors.seeds),

@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
-from tests.fuzz import mqtt_selectors
+from tests.fuzz import mqtt_selectors, selectors
 from tests.fuzz.native import try_octets
 from tests.fuzz.topics import SYNTAXES, try_texts
 
@@ -155,3 +155,28 @@ def test_a_broker_that_does_not_ask_is_noticed(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(mqtt_selectors, "is_true", lambda *arguments: True)
     with pytest.raises(AssertionError):
         mqtt_selectors.try_selectors(V5, "a?value>25", None, "a", [("value", "1")])
+
+
+@st.composite
+def changed_text(draw: st.DrawFn, seeds: tuple[bytes, ...]) -> bytes:
+    """A sound text with some bytes changed, left out or put in."""
+    octets = bytearray(draw(st.sampled_from(seeds)))
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(0, len(octets)))
+        piece = st.one_of(st.binary(max_size=2), st.sampled_from([b"NOT ", b"(", b")", b"'", b" OR ", b".", b"9"]))
+        octets[at : at + draw(st.integers(0, 3))] = draw(piece)
+    return bytes(octets)
+
+
+@settings(max_examples=300, deadline=None)
+@given(octets=st.one_of(TEXTS, changed_text(selectors.TEXTS)))
+@example(octets=b"NOT " * 16 + b"a")
+@example(octets=b"a LIKE '" + b"%_" * 60 + b"'")
+def test_any_text_is_a_selector_or_refused_at_a_byte(octets: bytes) -> None:
+    selectors.try_octets(octets)
+
+
+@settings(max_examples=300, deadline=None)
+@given(octets=st.one_of(TEXTS, changed_text(selectors.SUFFIXES)))
+def test_any_suffix_is_a_selector_or_refused_at_a_byte(octets: bytes) -> None:
+    selectors.try_suffix(octets)
