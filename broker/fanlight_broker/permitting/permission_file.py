@@ -17,7 +17,6 @@ first alone, and says where it is.
 """
 
 import csv
-import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -240,7 +239,7 @@ def _defaults(section: object) -> Effects:
 
 
 def _csv_rows(text: str) -> Iterator[GivenRule | PermissionRule]:
-    lines = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
+    lines = csv.reader(_lines(text), skipinitialspace=True, strict=True)
     header = [column.strip() for column in next(lines, [])]
     columns = (*KEYS, "effect")
     if len(set(header)) < len(header):
@@ -280,6 +279,16 @@ def _csv_rows(text: str) -> Iterator[GivenRule | PermissionRule]:
         if found:
             number += 1
             yield GivenRule(line, allow, found)
+
+
+def _lines(text: str) -> Iterator[str]:
+    """With their ends. io.StringIO copies all of a large text first, which stops everything for some ms."""
+    start = 0
+    while end := text.find("\n", start) + 1:
+        yield text[start:end]
+        start = end
+    if start < len(text):
+        yield text[start:]
 
 
 def _plain_who(given: list[tuple[str, str]]) -> Who | None:

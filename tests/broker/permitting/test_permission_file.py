@@ -253,6 +253,16 @@ def test_what_is_wrong_with_csv(text: str, said: str) -> None:
     assert any(said in problem for problem in problems(text, is_csv=True))
 
 
+def test_lines_of_csv_end_as_they_may() -> None:
+    for end in ("\n", "\r\n"):
+        text = end.join(["user,publish,name", 'alice,"a/b","one', 'two"', "", "bob,c"])
+        assert any("line 3" in each and "printable" in each for each in problems(text, is_csv=True))
+        rules = parse_permissions(text.replace(f"one{end}two", "one"), "p", LIMITS, is_csv=True).rules
+        assert [(rule.line, rule.name, str(rule.patterns[0][1])) for rule in rules] == [
+            (2, "one", "a/b"), (4, None, "c")
+        ]
+
+
 def test_files(tmp_path: Path) -> None:
     path = tmp_path / "permissions.toml"
     path.write_text(FIVE_LINES)
