@@ -17,10 +17,13 @@ Fact = TypeVar("Fact", bound=NamedTuple)
 
 
 def packed(fact: tuple[Any, ...]) -> bytes:
-    """As a record. A field at the end that has its default is left out, for versions that do not know it."""
-    if fact and fact[-1] is None and getattr(fact, "_field_defaults", None):
-        fact = fact[:-1]
-    body: bytes = msgpack.packb(fact, unicode_errors="surrogateescape")
+    """As a record. Fields at the end that have their default are left out, for versions that do not know them."""
+    size = len(fact)
+    for _ in getattr(fact, "_field_defaults", ()):
+        if fact[size - 1] is not None:
+            break
+        size -= 1
+    body: bytes = msgpack.packb(fact[:size], unicode_errors="surrogateescape")
     return body
 
 
