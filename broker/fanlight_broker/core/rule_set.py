@@ -27,10 +27,13 @@ from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.outbox import Owner
 from matchcore.fields import Attributes
 from matchcore.kleene import Fields, key_of
-from matchcore.selector import Attribute, Source
+from matchcore.selector import Attribute, Constant, Source
 
 REWRITES_MAX: Final = 8  # copies and replacements of one message
+ALWAYS: Final = Constant(True)
 SHOWN_MAX: Final = 1_000  # rules with a metric of their own: the most salient ones
+PLANS_MAX: Final = 1_024  # that are kept, of topics of PLANNED_BYTES_MAX: 4 MiB at most
+PLANNED_BYTES_MAX: Final = 256
 
 
 @dataclass(slots=True)
@@ -64,6 +67,7 @@ class RuleSet:
         attributes = Attributes()
         self._names = {attributes.acquire(each): key_of(each) for each in self._index.attributes}
         self._reader = FieldReader(attributes)
+        self._plans: dict[tuple[bytes, int, bool, tuple[int, ...]], Plan] = {}
         self.hits: Counter[int] = Counter()  # by the numbers of rules
         self.copied = self.replaced = self.dropped = self.delayed = self.failed = self.stopped = 0
 
@@ -79,9 +83,21 @@ class RuleSet:
     def plan(
         self, message: Message, publisher: Subscriber | Owner | None, body_format: int, *, due: bool
     ) -> Plan | None:
-        plan = self.planned(
-            message.topic, SYNTAXES[message.syntax], self._fields(message, publisher, body_format), due=due
-        )
+        fields = self._fields(message, publisher, body_format)
+        topic, syntax = message.topic, SYNTAXES[message.syntax]
+        found = self._matching(Draft(topic), syntax, fields)
+        if not found:
+            return None
+        # What the rules of the topic make of it is the same for each message that meets the same of them, unless rules
+        # with selectors may act on what was made.
+        key = topic, message.syntax, due, tuple([rule.number for rule in found])
+        plan = self._plans.get(key)
+        if plan is None:
+            plan, lasts = self._planned(topic, syntax, fields, found, due=due)
+            if lasts and len(topic) <= PLANNED_BYTES_MAX:
+                if len(self._plans) >= PLANS_MAX:
+                    del self._plans[next(iter(self._plans))]
+                self._plans[key] = plan
         return plan if plan.steps else None
 
     def _fields(self, message: Message, publisher: Subscriber | Owner | None, body_format: int) -> Fields:
@@ -94,13 +110,23 @@ class RuleSet:
 
     def planned(self, topic: bytes, syntax: str, fields: Fields, *, due: bool = False) -> Plan:
         """What becomes of a message with these fields on a topic. No steps: no rule acts on it."""
+        return self._planned(topic, syntax, fields, self._matching(Draft(topic), syntax, fields), due=due)[0]
+
+    def _planned(
+        self, topic: bytes, syntax: str, fields: Fields, found: Sequence[RoutingRule], *, due: bool
+    ) -> tuple[Plan, bool]:
+        """The same, where these rules act on the topic; and whether all else that was asked is the same for any fields.
+        """
+        lasts = True
         outputs: list[Planned] = []
         steps: list[Step] = []
         drafts = deque([Draft(topic, own=True)])
         rewrites = 0
         while drafts:
             draft = drafts.popleft()
-            found = self._matching(draft, syntax, fields)
+            if not draft.own:
+                found = self._matching(draft, syntax, fields)
+                lasts = lasts and not self._selecting(draft.topic, syntax)
             if (delaying := self._delaying(found, due)) is not None:
                 steps.append(_step(delaying, draft.topic))
                 outputs.append(draft.planned(delaying.seconds))
@@ -121,7 +147,13 @@ class RuleSet:
                     break
             if not gone:
                 outputs.append(draft.planned())
-        return Plan(outputs, steps)
+        return Plan(outputs, steps), lasts
+
+    def _selecting(self, topic: bytes, syntax: str) -> bool:
+        """May a rule act on a topic, or not, by what a message says?"""
+        return not topic.startswith(b"$") and any(
+            rule.selector != ALWAYS for rule in self._index.of_topic(topic, syntax)
+        )
 
     def _matching(self, draft: Draft, syntax: str, fields: Fields) -> list[RoutingRule]:
         if draft.topic.startswith(b"$"):

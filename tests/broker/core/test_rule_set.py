@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fanlight_broker.core.content import Content
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.rule_actions import ActionKind, RoutingRule, TopicTemplate
-from fanlight_broker.core.rule_set import REWRITES_MAX, RuleSet
+from fanlight_broker.core.rule_set import PLANNED_BYTES_MAX, PLANS_MAX, REWRITES_MAX, RuleSet
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.protocols.mqtt.format import MQTT_5_0
 from fanlight_broker.protocols.native.format import FORMAT
@@ -157,6 +157,47 @@ def test_a_message_is_planned_as_its_fields_are(
     planned = found.planned(octets, syntax, fields)
     assert (plan or planned) == planned
     assert plan is not None or not planned.steps
+
+
+@settings(max_examples=300)
+@given(rules(), topics, st.lists(st.tuples(messages, st.booleans()), min_size=2, max_size=5))
+def test_plans_that_are_kept_are_those_that_would_be_made(
+    rules: list[RoutingRule], topic: list[str], published: list[tuple[dict[str, Any], bool]]
+) -> None:
+    found, octets = RuleSet(rules, LIMITS), ".".join(topic).encode()
+    for fields, due in published * 2:
+        expected = RuleSet(rules, LIMITS).planned(octets, "amqp", fields, due=due)
+        assert found.plan(with_headers(octets, fields), None, 0, due=due) == (expected if expected.steps else None)
+
+
+def with_headers(topic: bytes, fields: dict[str, Any]) -> Message:
+    message = FORMAT.write(Content(topic, 0, b"", tuple(fields.items())))
+    assert isinstance(message, Message)
+    return message
+
+
+def test_a_kept_plan_is_for_messages_that_meet_the_same_rules_on_the_topic_and_on_those_of_the_copies() -> None:
+    asking = parse_where("x = 1")
+    copying = only(kind=ActionKind.COPY, filter=b"a", template=TopicTemplate(b"b", "amqp"))
+    for rules in (
+        [copying, only(number=1, kind=ActionKind.DROP, selector=asking)],
+        [copying, only(number=1, kind=ActionKind.DROP, filter=b"b", selector=asking)],
+        [only(kind=ActionKind.SET, headers=(("y", 1),)), only(number=1, kind=ActionKind.DROP, selector=asking)],
+    ):
+        found = RuleSet(rules, Limits())
+        for x in (1, 2, 1, 2):
+            plan = found.plan(with_headers(b"a", {"x": x}), None, 0, due=False)
+            assert plan == RuleSet(rules, Limits()).planned(b"a", "amqp", {"x": x})
+            assert plan is not None
+
+
+def test_kept_plans_are_few_and_of_short_topics() -> None:
+    found = RuleSet([only(kind=ActionKind.DROP)], Limits())
+    for topic in [b"b" * (PLANNED_BYTES_MAX + 1), *(b"%d" % number for number in range(PLANS_MAX + 5)), b"0"]:
+        plan = found.plan(Message(FORMAT, topic, 0, b""), None, 0, due=False)
+        assert plan is not None
+        assert [step.topic for step in plan.steps] == [topic]
+    assert len(found._plans) == PLANS_MAX
 
 
 def test_a_copy_has_what_was_set_before_it_and_nothing_else() -> None:
