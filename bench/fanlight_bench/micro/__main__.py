@@ -31,8 +31,7 @@ OK, WORSE, WRONG = 0, 1, 2
 BENCHES = (
     "parse", "fields", "route", "fan_out", "flush", "lanes", "publish", "cold", "exchanges", "ruling", "permitted",
     "permitting", "match", "insert", "remove", "mix", "names", "frozen", "records", "archive_index", "source_index",
-    "memory",
-    "screens", "rules", "selecting", "rows",
+    "replay_all", "memory", "screens", "rules", "selecting", "rows",
     "connect", "subscribe", "log", "restart", "engines",
 )  # fmt: skip
 

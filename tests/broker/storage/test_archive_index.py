@@ -5,6 +5,7 @@ import queue
 import shutil
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -98,11 +99,11 @@ class NowLoop:
         self.parts.put((callback, args))
 
 
-def replayed(folder: Path, *, indexed: bool, **wanted: Any) -> list[Any]:
+def replayed(folder: Path, *, indexed: bool, body_formats: str = "", **wanted: Any) -> list[Any]:
     """(offset, topic, payload) of a replay, or its error at the end."""
     loop, found = NowLoop(), list[Any]()
     replays = ArchiveReplays(
-        folder, loop, lambda condition: RowScreener(condition.selector), indexed=indexed
+        folder, loop, lambda condition: RowScreener(condition.selector), indexed=indexed, body_formats=body_formats
     )
     request = ReplayRequest(**wanted)
     reading = replays.read(
@@ -213,6 +214,28 @@ def test_damage_of_any_byte_gives_no_other_answer(tmp_path: Path) -> None:
     reasons = {line["reason"].split(": ", 1)[-1] for line in lines if line["event"] == "archive_index_ignored"}
     assert {"it has version 2; this is version 1", "its head is damaged"} <= reasons
     assert any("section" in reason and "damaged" in reason for reason in reasons)
+
+
+def test_numbers_of_an_index_that_knew_other_formats_of_bodies_are_not_asked(tmp_path: Path) -> None:
+    body = b'{"price": 5}', None
+    segment: list[list[Row]] = [[("stock.A", "amqp", None, body, 0), ("other", "amqp", None, body, 0)] * 10]
+    for number, (before, now, expected) in enumerate([
+        ("", "stock.#=json", 10), ("stock.#=json", "", 0), ("stock.#=json", "#=json", 20),
+        ("stock.#=json", "stock.#=json", 10), ("#=msgpack", "other=json", 10),
+    ]):  # fmt: skip
+        folder = tmp_path / str(number)
+        make = partial(SegmentIndexer, fields_named(FIELDS), topics_share=0, body_formats=before)
+        writer = Writer(folder, indexer=make)
+        for rows in segment:
+            writer.append(batch_of(rows))
+        writer.close()
+        assert len(list(folder.glob("*.index"))) == 1
+        for indexed in (True, False):
+            found = replayed(
+                folder, indexed=indexed, body_formats=now, filter=b"#", syntax="amqp",
+                condition=condition_of("payload.price = 5"),
+            )  # fmt: skip
+            assert len(found[:-2]) == expected, (before, now, indexed)
 
 
 def test_damage_is_reported_where_something_can_match_and_only_there(tmp_path: Path) -> None:
