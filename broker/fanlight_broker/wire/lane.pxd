@@ -73,9 +73,11 @@ cdef class Lane(Receiver):
 
     cdef inline bint permitted(self, Route route, bint retains, bint requests) except -1:
         """May the client publish the message at hand? What a route does not know Python is asked, once. False: Python
-        decides, and says what is wrong.
+        decides, and says what is wrong. So it is for a message that is more than its client's pace allows.
         """
         cdef int number
+        if self.outbox.pace is not None and self.outbox.pace.refusing and self.outbox.pace.owes(self.ledger.now):
+            return False
         if self.badge is None:
             return True
         number = self.badge.number
@@ -95,10 +97,6 @@ cdef class Lane(Receiver):
         self.blocker = self.outbox
         self.stop()
         return True
-
-    cdef inline bint too_fast(self) noexcept:
-        """Is a PUBLISH now more than its client's pace allows? Python refuses it."""
-        return self.outbox.pace is not None and self.outbox.pace.refusing and self.outbox.pace.owes(self.ledger.now)
 
     cdef inline void note_position(self) noexcept:
         """A message that is to be acknowledged is about to be fanned out."""

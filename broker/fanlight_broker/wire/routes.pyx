@@ -229,9 +229,7 @@ cdef class RouteCache:
         self.unswept = True
 
     def left_screen(self):
-        """A subscription with a selector has ended, and mostly no route changes.
-
-        Lists that the finder keeps may still have it.
+        """A subscription with a selector has ended, and mostly no route changes. The finder's lists may still have it.
         """
         self.count_screened()
         self.for_one = None
@@ -239,9 +237,8 @@ cdef class RouteCache:
         self.unswept = True
 
     def altered(self, bytes filter not None, int syntax, *, bint members=False):
-        """Something else about a filter has changed: its topics are to be matched again. For members of a
-        group that stays, only routes with screens are: these have their ids, and others the group itself.
-        """
+        """Something else about a filter has changed: its topics are to be matched again. For members of a group that
+        stays, only routes with screens are: these have their ids, and others the group itself."""
         self.note(MEMBERS if members else OTHER, filter, syntax, None)
         self.unswept = True
 
