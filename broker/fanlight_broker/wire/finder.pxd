@@ -3,7 +3,8 @@
 #   topic --ask--> ids of subscriptions --by_id--> targets       ask: the matcher's, by a capsule
 #                    |
 #                    |-- each is a target by itself (the usual case): a list, that routes with the same targets share
-#                    '-- members of groups, two of one session, a reserved name: gather.pyx and core.overlap, in Python
+#                    |-- some are members of groups: a list of the others, and their groups
+#                    '-- two of one session, a reserved name: gather.pyx and core.overlap, in Python
 #
 #   RouteScreens, message --choose--> targets      those without a selector, and those whose selector is true
 #
