@@ -1,8 +1,9 @@
-"""argparse, with errors that suggest the most likely intended name, and where the help is."""
+"""argparse, with errors that suggest what was meant, and where the help is; files of rules, and fields of messages."""
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from fanlight_broker.config import Exit
@@ -64,3 +65,32 @@ def seconds(word: str) -> float:
     if not 0 < number < 1e9:
         raise argparse.ArgumentTypeError(f"must be a number of seconds above 0; got {word!r}")
     return number
+
+
+def file_text(path: Path, bytes_max: int) -> str:
+    """The text of a file. Raises ValueError, which names the file and the line."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(bytes_max + 1)
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror}") from None
+    if len(raw) > bytes_max:
+        raise ValueError(f"{path}: is longer than {bytes_max} bytes")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"{path}, line {line}: is not UTF-8 (at byte {error.start})") from None
+
+
+def message_fields(text: str) -> Mapping[str, Any]:
+    """The fields of a message, of the flag --fields. Raises ValueError."""
+    import json  # for those who try a file of rules
+
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"--fields is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError('--fields is a JSON object, such as {"price": 120, "payload.a": 1}')
+    return found

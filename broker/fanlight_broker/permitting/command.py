@@ -13,7 +13,7 @@ import matchcore
 from fanlight_broker.config import Exit
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.permissions import ON_TOPICS, Access, Action, Asker
-from fanlight_broker.parsing import did_you_mean
+from fanlight_broker.parsing import did_you_mean, message_fields
 from fanlight_broker.permitting.explaining import Request, Unmet, unmet
 from fanlight_broker.permitting.permission_faults import Conflict, ShadowedRule, conflicts, shadowed, warnings
 from fanlight_broker.permitting.permission_file import PermissionFileError, compile_permissions, read
@@ -124,15 +124,10 @@ def _request(arguments: argparse.Namespace) -> Request:
 
 
 def _fields(text: str | None) -> Mapping[str, object] | None:
-    if text is None:
-        return None
     try:
-        found = json.loads(text)
+        return None if text is None else message_fields(text)
     except ValueError as error:
-        raise WrongRequest(f"--fields is not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise WrongRequest('--fields is a JSON object, such as {"price": 120, "payload.a": 1}')
-    return found
+        raise WrongRequest(str(error)) from None
 
 
 def decision(rules: Sequence[PermissionRule], table: PermissionTable, request: Request) -> dict[str, Any]:

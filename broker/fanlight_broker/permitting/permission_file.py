@@ -28,7 +28,7 @@ from fanlight_broker.config.values import parse
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.permissions import Action
 from fanlight_broker.core.topics import text_of
-from fanlight_broker.parsing import did_you_mean
+from fanlight_broker.parsing import did_you_mean, file_text
 from fanlight_broker.permitting.permission_rule import (
     ACTION_BITS,
     ATTRIBUTES,
@@ -135,17 +135,9 @@ def _table(
 def read(path: Path, limits: Limits, pause: Callable[[], None] = never) -> PermissionFile:
     """The rules of a file. Raises PermissionFileError. What is wrong with filters is found when they are compiled."""
     try:
-        with path.open("rb") as file:
-            raw = file.read(FILE_BYTES_MAX + 1)
-    except OSError as error:
-        raise PermissionFileError([f"{path}: cannot be read: {error.strerror}"]) from None
-    if len(raw) > FILE_BYTES_MAX:
-        raise PermissionFileError([f"{path}: is longer than {FILE_BYTES_MAX} bytes"])
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise PermissionFileError([f"{path}, line {line}: is not UTF-8 (at byte {error.start})"]) from None
+        text = file_text(path, FILE_BYTES_MAX)
+    except ValueError as error:
+        raise PermissionFileError([str(error)]) from None
     pause()
     return parse_permissions(text, str(path), limits, pause, is_csv=path.suffix.lower() == ".csv")
 

@@ -13,6 +13,7 @@ from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.rule_actions import RoutingRule
 from fanlight_broker.core.rule_set import RuleSet
 from fanlight_broker.core.topics import named_filter
+from fanlight_broker.parsing import message_fields
 from fanlight_broker.ruling.rule_faults import Pair, Shadow, overlaps, shadowed
 from fanlight_broker.ruling.rule_file import RuleFileError, load
 from matchcore.kleene import key_of
@@ -23,7 +24,7 @@ LISTED_MAX: Final = 100  # of each kind of fault
 
 def check_rules(path: Path, limits: Limits, *, topic: str | None, fields: str | None, as_json: bool) -> int:
     try:
-        message = _fields(fields) if fields is not None else {}
+        message = message_fields(fields) if fields is not None else {}
         rules = load(path, limits, archive=True)
         effect = _effect(rules, limits, topic, message) if topic is not None else None
     except RuleFileError as error:
@@ -45,17 +46,6 @@ def check_rules(path: Path, limits: Limits, *, topic: str | None, fields: str | 
     else:
         print("\n".join(_lines(path, rules, hidden, pairs, effect)))
     return Exit.OK
-
-
-def _fields(text: str) -> Mapping[str, Any]:
-    """Raises ValueError."""
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise ValueError(f"--fields is not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise ValueError('--fields is a JSON object, such as {"price": 120, "payload.a": 1}')
-    return found
 
 
 def _effect(rules: Sequence[RoutingRule], limits: Limits, topic: str, fields: Mapping[str, Any]) -> dict[str, Any]:

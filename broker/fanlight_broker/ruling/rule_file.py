@@ -26,7 +26,7 @@ from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.rule_actions import ActionKind, RoutingRule, TopicTemplate
 from fanlight_broker.core.rules import HeaderValue
 from fanlight_broker.core.topics import SEPARATORS, named_filter, parse_filter
-from fanlight_broker.parsing import did_you_mean
+from fanlight_broker.parsing import did_you_mean, file_text
 from fanlight_broker.ruling.rule_faults import circle
 from fanlight_broker.wire.levels import PRIORITIES_MAX
 from matchcore.decision_table import TableRow, read_table
@@ -70,17 +70,9 @@ def read(path: Path, limits: Limits, *, archive: bool) -> list[RoutingRule]:
     archive  is there one?
     """
     try:
-        with path.open("rb") as file:
-            raw = file.read(FILE_BYTES_MAX + 1)
-    except OSError as error:
-        raise RuleFileError([f"{path}: cannot be read: {error.strerror}"]) from None
-    if len(raw) > FILE_BYTES_MAX:
-        raise RuleFileError([f"{path}: is longer than {FILE_BYTES_MAX} bytes"])
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise RuleFileError([f"{path}, line {line}: is not UTF-8 (at byte {error.start})"]) from None
+        text = file_text(path, FILE_BYTES_MAX)
+    except ValueError as error:
+        raise RuleFileError([str(error)]) from None
     return parse_rules(text, str(path), limits, archive=archive, is_csv=path.suffix.lower() == ".csv")
 
 
