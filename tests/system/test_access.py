@@ -80,7 +80,7 @@ def test_every_address_without_a_password_is_refused_with_advice(flag: str) -> N
         capture_output=True, text=True, timeout=30, check=False,
     )
     assert ran.returncode == 2
-    for advice in ("fanlightd user add", "--password-file", "FANLIGHT_PASSWORD", "--allow-anonymous"):
+    for advice in ("fanlightd user add", "--users-file", "FANLIGHT_PASSWORD", "--allow-anonymous"):
         assert advice in ran.stderr
 
 
