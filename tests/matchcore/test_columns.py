@@ -2,8 +2,7 @@
 
 import ctypes
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -17,7 +16,7 @@ from matchcore.reference import ReferenceFilterIndex
 from matchcore.selector import Selector
 from matchcore.where import parse_where
 from tests.matchcore.selectors import ATTRIBUTES, FOUND, SELECTORS
-from tests.matchcore.switching import side_by_side, switching_never
+from tests.matchcore.switching import gives_the_gil_away, side_by_side
 
 pa: Any = pytest.importorskip("pyarrow")
 
@@ -317,40 +316,14 @@ class Given:
 # ---- threads -----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def switch_never() -> Iterator[None]:
-    with switching_never():
-        yield
-
-
-def test_selectors_of_rows_are_asked_without_the_gil(switch_never: None) -> None:
+def test_selectors_of_rows_are_asked_without_the_gil() -> None:
     """Another thread runs between the beginning and the end of a match_many that has nothing but selectors."""
     index = FilterIndex()
     for id in range(200):
         index.insert("#", id, where=f"x LIKE '%{id}%b%'")
     fields = pa.table({"x": ["abc" * 50] * 20_000})
     topics = ["a"] * 20_000
-    turns = [0]
-    done = threading.Event()
-
-    def count() -> None:
-        while not done.is_set():
-            turns[0] += 1
-            time.sleep(0)  # gives the GIL away
-
-    counting = threading.Thread(target=count)
-    counting.start()
-    try:
-        for _ in range(20):
-            before = turns[0]
-            index.match_many(topics, fields=fields)
-            if turns[0] > before + 1:
-                break
-        else:
-            pytest.fail("no other thread ran")
-    finally:
-        done.set()
-        counting.join()
+    assert gives_the_gil_away(lambda: index.match_many(topics, fields=fields))
 
 
 def test_columns_are_asked_beside_a_writer() -> None:

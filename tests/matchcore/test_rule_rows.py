@@ -1,7 +1,6 @@
 """RuleIndex.first_many of columns: as `first` of each row, without the GIL, beside threads that change the rules."""
 
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 from matchcore import InvalidTopic, RuleIndex
 from matchcore.rules import Rule
-from tests.matchcore.switching import side_by_side, switching_never
+from tests.matchcore.switching import gives_the_gil_away, side_by_side
 
 SELECTORS = (
     None, "price > 100", "price <= 100 OR region = 'eu'", "region IS NULL", "NOT (region = 'us')", "region LIKE 'e%'",
@@ -128,28 +127,8 @@ def test_rows_are_searched_without_the_gil() -> None:
     for number in range(200):
         index.insert(f"x LIKE '%{number}%b%'", number)
     columns = pa.table({"x": ["abc" * 50] * 20_000})
-    turns = [0]
-    done = threading.Event()
-
-    def count() -> None:
-        while not done.is_set():
-            turns[0] += 1
-            time.sleep(0)  # gives the GIL away
-
-    with switching_never():
-        counting = threading.Thread(target=count)
-        counting.start()
-        try:
-            for _ in range(20):
-                before = turns[0]
-                index.first_many(columns)
-                if turns[0] > before + 1:
-                    break
-            else:
-                pytest.fail("no other thread ran")
-        finally:
-            done.set()
-            counting.join()
+    assert gives_the_gil_away(lambda: index.first_many(columns))
+    assert not gives_the_gil_away(lambda: index.first({"x": "abc" * 50}))
 
 
 def test_changes_wait_and_each_answer_is_of_one_moment() -> None:
