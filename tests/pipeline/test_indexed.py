@@ -150,6 +150,17 @@ def test_only_batches_in_which_something_can_match_are_read(
     assert len(read) == (SEGMENTS + 1) * SIZE // 10
 
 
+def test_a_filter_holds_beside_conditions_that_are_pushed_down(indexed: Path, settings: Settings) -> None:
+    from pyspark.sql.datasource import StringStartsWith
+
+    from fanlight_spark.source import PushingReader
+
+    reader = PushingReader(settings(indexed, pushdown="true", filter="*.1", where="n < 10"))
+    assert list(reader.pushFilters([StringStartsWith(("topic",), "stock.")])) == []
+    batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+    assert [offset for batch in batches for offset in batch.column(0).to_pylist()] == [4, 7]
+
+
 def test_no_task_is_planned_for_what_cannot_match(indexed: Path, settings: Settings) -> None:
     from fanlight_spark.source import BatchReader, Part
 
