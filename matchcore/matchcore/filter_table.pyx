@@ -98,11 +98,21 @@ cdef class FilterTable:
         cdef uint32_t who = take_id(id)
         if where is not None:
             return self._insert_where(filter, who, where, number)
-        if not self._insert(filter, who, number):
-            return False
-        if self.selecting is not None:
-            self._drop_where(filter, who, number)
-        return True
+        if self.selecting is None:
+            return self._insert(filter, who, number)
+        return self._insert_plain(filter, who, number)
+
+    cdef bint _insert_plain(self, object filter, uint32_t who, uint32_t number) except -1:
+        """In place of one with a selector, if there is one: both in one step, so readers are waited for before."""
+        cdef unsigned long held = self._hold()
+        try:
+            if not self._insert(filter, who, number):
+                return False
+            if self.selecting is not None:
+                self._drop_where(filter, who, number)
+            return True
+        finally:
+            self._let_go(held)
 
     cdef bint _insert(self, object filter, uint32_t who, uint32_t number) except -1:
         cdef View view
@@ -142,18 +152,24 @@ cdef class FilterTable:
     cdef bint _insert_where(self, object filter, uint32_t who, object where, uint32_t number) except -1:
         cdef View view
         cdef uint64_t hash
-        cdef object selecting = self.selecting
+        cdef object selecting
+        cdef unsigned long held
         from matchcore.patterns import selector_of  # here: only selectors need it
         self._read(filter, number, &view, &hash)  # refused before the selector is read
         selector = selector_of(where)
-        if selecting is None:
-            selecting = self._new_selecting()
-        if not selecting.insert(filter, who, selector, syntax_name(number)):
-            return False
-        self.selecting = selecting
-        if not self._remove(filter, who, number):
-            self.version += 1
-        return True
+        held = self._hold()  # in place of a plain one: both in one step, so readers are waited for before
+        try:
+            selecting = self._new_selecting() if self.selecting is None else self.selecting
+            if self.selecting is not None:
+                selecting = self.selecting  # which another thread may have made meanwhile
+            if not selecting.insert(filter, who, selector, syntax_name(number)):
+                return False
+            self.selecting = selecting
+            if not self._remove(filter, who, number):
+                self.version += 1
+            return True
+        finally:
+            self._let_go(held)
 
     cdef bint _drop_where(self, object filter, uint32_t who, uint32_t number) except -1:
         cdef object selecting = self.selecting

@@ -144,3 +144,40 @@ def test_several_match_many_run_beside_each_other_and_a_change_waits_for_them() 
     for thread in readers:
         thread.join()
     assert problems == []
+
+
+def test_a_subscription_that_gets_a_selector_or_loses_it_changes_in_one_step() -> None:
+    """Also while another thread asks without the GIL, for which a change waits."""
+    index = FilterIndex()
+    for number in range(2_000):
+        index.insert(f"a.*.{number}", number)
+    index.insert("a.#", 5_000)
+    topics = [f"a.b.{number}" for number in range(2_000)]
+    problems: list[object] = []
+    asked = threading.Event()
+    done = threading.Event()
+
+    def ask_many() -> None:
+        while not done.is_set():
+            index.match_many(topics)
+            asked.set()
+
+    def look() -> None:
+        while not done.is_set():
+            if len(index) != 2_001 or index.match("a.b.1", fields={"price": 1}) != (1, 5_000):
+                problems.append((len(index), index.match("a.b.1", fields={"price": 1})))
+
+    threads = [threading.Thread(target=ask_many), threading.Thread(target=look)]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(200):
+            asked.wait()
+            asked.clear()
+            index.insert("a.#", 5_000, where=f"price > 0 AND price < {number + 2}")
+            index.insert("a.#", 5_000)
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert problems == []
