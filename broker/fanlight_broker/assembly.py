@@ -59,8 +59,8 @@ def assemble(settings: Settings) -> Assembly:
         lambda: parts.actions(),
     )
     parts = Parts([
-        auditing, authentication, encryption, core, archiving, storing, permitting, quotas, ruling, listeners, inspecting,
-        Measuring(), administration,
+        auditing, authentication, encryption, core, archiving, storing, permitting, quotas, ruling, listeners,
+        inspecting, Measuring(), administration,
     ])
     return Assembly(parts, inspecting.summary)
 

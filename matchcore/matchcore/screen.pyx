@@ -6,7 +6,6 @@ What it answers is what kleene.py says of each selector: the ids of which `holds
 """
 
 cimport cython
-from libc.stdint cimport uint64_t
 from libc.string cimport memcpy, memset
 
 from matchcore.access cimport (

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fanlight_broker import audit
 from fanlight_broker.core.limits import SubscribePartly
 from fanlight_broker.core.rule_actions import ActionKind, RoutingRule, TopicTemplate
 from fanlight_broker.core.rule_set import RuleSet
@@ -456,3 +457,25 @@ def test_explain_leaves_out_who_may_not_read_a_topic() -> None:
         each.subscribe("#", where="n > 1")
     assert len(world.broker.router.matching(b"secret/a", "mqtt")) == 2
     assert len(world.broker.router.matching(b"open/a", "mqtt")) == 4
+
+
+@dialects
+def test_a_refusal_is_in_the_audit_log_once_for_each_client_and_cause(dialect: str) -> None:
+    class Notes:
+        def __init__(self) -> None:
+            self.taken: list[tuple[str, dict[str, Any]]] = []
+
+        def note(self, kind: str, keys: dict[str, Any]) -> None:
+            self.taken.append((kind, keys))
+
+    notes = Notes()
+    before = audit.use(notes)
+    try:
+        world = world_of(*unless(False, "publish"))
+        client = world.client(dialect, "c")
+        for _ in range(3):
+            client.publish("secret/a")
+    finally:
+        audit.use(before)
+    kinds = [(kind, keys["action"], keys["topic"]) for kind, keys in notes.taken if kind == "permission_refused"]
+    assert kinds == [("permission_refused", "publish", "secret/a")]

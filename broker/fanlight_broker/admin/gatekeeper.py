@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fanlight_broker import audit
 from fanlight_broker.core.enforcement import Enforcement
 from fanlight_broker.core.errors import AuthenticationFailed, NotPermitted
 from fanlight_broker.core.identity import Identity
@@ -69,6 +70,8 @@ class Gatekeeper:
             )
             asker = origin.asker(identity.user if identity.verified else "", "", "http")
             self._enforcement.check_asker(asker, action, quiet=quiet)
+        if action is Action.ADMIN_WRITE:
+            audit.note("admin", user=identity.user, address=request.remote or "", protocol="http", action=request.path)
 
     async def check_metrics(self, request: "web.BaseRequest", *, local: bool) -> None:
         """The same for /metrics."""

@@ -25,9 +25,9 @@ from fanlight_broker.core.paces import Paces
 from fanlight_broker.core.permissions import UNRESTRICTED, Permissions
 from fanlight_broker.core.ports import Journal, Recorder
 from fanlight_broker.core.publishing import Publishing
-from fanlight_broker.core.quota import Quotas
 from fanlight_broker.core.queue_jobs import QueueJobs
 from fanlight_broker.core.queues import Queues
+from fanlight_broker.core.quota import Quotas
 from fanlight_broker.core.rechecking import Rechecking
 from fanlight_broker.core.replay import ReplaySource
 from fanlight_broker.core.retained import Retained

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 import matchcore
-from fanlight_broker import event_log
+from fanlight_broker import audit, event_log
 from fanlight_broker.core.errors import InvalidTopic, NotPermitted
 from fanlight_broker.core.limits import Limits, SubscribePartly
 from fanlight_broker.core.metrics import MetricFamily
@@ -345,6 +345,9 @@ class Enforcement:
                 self._logged.clear()
             self._logged.add(cause)
             log.warning("not_permitted", client=client, user=user, action=action.value, subject=named[1:], rule=rule)
+            audit.note(
+                "permission_refused", user=user, client=client, action=action.value, topic=named[1:], rule=rule
+            )
         return NotPermitted(f"no permission: {action.value}{named}", action=action.value)
 
     # -- for views ----------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
-from fanlight_broker import logs
+from fanlight_broker import audit, logs
 from fanlight_broker.admin.metric_source import MetricSource
 from fanlight_broker.config import Settings
 from fanlight_broker.core.errors import FanlightError
@@ -95,6 +95,7 @@ class Permitting(Part):
             elif settings.permissions is None and self._in_force is not None:
                 self._in_force = None
                 self._broker.use_permissions(UNRESTRICTED)
+                audit.note("permissions_changed", rules=None)
                 log.warning("permissions_lifted", advice="everybody who is admitted may do everything now")
 
         return apply
@@ -102,6 +103,7 @@ class Permitting(Part):
     def _use(self, table: "PermissionTable") -> None:
         self._in_force = table
         self._broker.use_permissions(table)
+        audit.note("permissions_changed", rules=len(table))
         log.info("permissions_in_force", rules=len(table), parties=len(table.parties))
 
     def actions(self) -> Mapping[str, Callable[[], Awaitable[Mapping[str, Any]]]]:

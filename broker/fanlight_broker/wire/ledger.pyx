@@ -102,7 +102,8 @@ cdef class Account:
 
     cdef bint admits(self, Py_ssize_t octets, Ledger ledger) noexcept:
         """Would it stay within its share and its quota with this many bytes more?"""
-        return self.stored + octets <= self.most and self.stored + octets <= ledger.stored_share * (ledger.stored_limit - ledger.stored + self.stored)
+        cdef Py_ssize_t after = self.stored + octets
+        return after <= self.most and after <= ledger.stored_share * (ledger.stored_limit - ledger.stored + self.stored)
 
     def keep(self, Py_ssize_t octets):
         """Count bytes kept beside messages; less than 0 for what is gone."""
