@@ -3,7 +3,7 @@
 
 from matchcore.access cimport (
     KEY_PREFIX, KEY_PRESENT, KEY_RANGE, KEY_VALUE, Access, AccessEntry, access_column, access_step_values,
-    access_take, access_units, access_values,
+    access_take, access_tidy, access_units, access_values,
 )
 from matchcore.allocator cimport allocate, deallocate, numbers_free, numbers_push
 from matchcore.program cimport Program, Step, program_entries, program_steps
@@ -54,10 +54,14 @@ cdef double _cost(const Access* access, const Program* program) noexcept nogil:
     return cost
 
 
-cdef bint _belongs_to_pool(const LargeScreen* large, const Selection* selection) noexcept nogil:
-    if selection.place >= UNDER_SEVERAL and _cost(&large.access, selection.program) <= CHEAP_ENOUGH:
+cdef bint belongs_to_pool(const LargeScreen* large, const Program* program, bint is_keyed) noexcept nogil:
+    if is_keyed and _cost(&large.access, program) <= CHEAP_ENOUGH:
         return False
-    return pool_takes(selection.program)
+    return pool_takes(program)
+
+
+cdef bint _belongs(const LargeScreen* large, const Selection* selection) noexcept nogil:
+    return belongs_to_pool(large, selection.program, selection.place >= UNDER_SEVERAL)
 
 
 cdef inline PoolMember _member(const Selection* selections, uint32_t slot) noexcept nogil:
@@ -103,7 +107,7 @@ cdef void _reconsider(LargeScreen* large, const Selection* selections) noexcept 
     cdef uint32_t kept = 0
     cdef uint32_t i
     for i in range(<uint32_t> large.waiting.size):
-        if _belongs_to_pool(large, &selections[large.waiting.items[i]]):
+        if _belongs(large, &selections[large.waiting.items[i]]):
             large.waiting.items[kept] = large.waiting.items[i]
             kept += 1
     large.waiting.size = kept
@@ -156,25 +160,29 @@ cdef void _remake(Allocator* allocator, LargeScreen* large, Selection* selection
     large.pool = made
 
 
-cdef void consider_pool(
-    Allocator* allocator, LargeScreen* large, Selection* selections, uint32_t slot
-) noexcept nogil:
+cdef uint32_t put_into_pool(LargeScreen* large, Program* program, uint32_t id, uint32_t slot) noexcept nogil:
     cdef PoolMember member
     cdef uint32_t column
-    if not _belongs_to_pool(large, &selections[slot]):
-        return
-    if large.pool == NULL:
-        if numbers_push(allocator, &large.waiting, slot) < 0 or large.waiting.size < pooled_at_least:
-            return
-        _reconsider(large, selections)
-        if large.waiting.size >= pooled_at_least - pooled_at_least // 4:
-            _make(allocator, large, selections)
-        return
-    member = _member(selections, slot)
+    member.program = program
+    member.id = id
+    member.slot = slot
     column = pool_put(large.pool, &member)
-    if column == NONE:
-        return
-    leave_place(allocator, large, selections, slot)
-    selections[slot].place = IN_POOL | column
+    return NONE if column == NONE else IN_POOL | column
+
+
+cdef void tidy_pool(Allocator* allocator, LargeScreen* large, Selection* selections) noexcept nogil:
     if pool_wants_remaking(large.pool):
         _remake(allocator, large, selections)
+
+
+cdef void wait_for_pool(
+    Allocator* allocator, LargeScreen* large, Selection* selections, uint32_t slot
+) noexcept nogil:
+    if not _belongs(large, &selections[slot]) or numbers_push(allocator, &large.waiting, slot) < 0:
+        return
+    if large.waiting.size < pooled_at_least:
+        return
+    _reconsider(large, selections)
+    if large.waiting.size >= pooled_at_least - pooled_at_least // 4:
+        _make(allocator, large, selections)
+        access_tidy(&large.access)

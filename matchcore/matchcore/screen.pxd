@@ -60,7 +60,7 @@ cdef class Screen:
     cdef int _make_large(self) noexcept nogil
     cdef void _free_large(self) noexcept nogil
     cdef int _add(self, uint32_t id, SelectorDraft draft, const Glance* glance) noexcept
-    cdef void _place(self, uint32_t slot, bint is_keyed) noexcept nogil
+    cdef void _place(self, uint32_t slot, uint32_t place) noexcept nogil
     cdef int _reserve(self) noexcept nogil
     cdef void _drop_slot(self, uint32_t slot) noexcept nogil
     cdef int _verify(self, uint32_t slot, Fields fields, IdList out) noexcept nogil

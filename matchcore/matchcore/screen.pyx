@@ -22,7 +22,7 @@ from matchcore.id_table cimport id_drop, id_find, id_free, id_put, id_reserve
 from matchcore.ids cimport take_id, tuple_of_ids
 from matchcore.key_search cimport KeyScratch, find_under_keys
 from matchcore.pool_search cimport pool_find
-from matchcore.pooling cimport consider_pool, free_pool, leave_place
+from matchcore.pooling cimport belongs_to_pool, free_pool, leave_place, put_into_pool, tidy_pool, wait_for_pool
 from matchcore.program cimport TESTS, Program, program_bytes, program_holds, program_release, program_steps
 from matchcore.selections cimport UNDER_ONE_KEY, UNDER_SEVERAL, LargeScreen, Selection
 from matchcore.table cimport NONE
@@ -159,15 +159,28 @@ cdef class Screen:
 
     cdef int _add(self, uint32_t id, SelectorDraft draft, const Glance* glance) noexcept:
         """In a slot of its own. -1: no memory."""
-        cdef const Program* program = <const Program*> draft.program
-        cdef size_t size = program_bytes(program)
-        cdef Program* block = <Program*> allocate(&self.allocator, size)
+        cdef Program* program = <Program*> draft.program
+        cdef bint is_pooled = self.large != NULL and self.large.pool != NULL \
+            and belongs_to_pool(self.large, program, draft.is_keyed)
+        cdef size_t size
+        cdef Program* block
         cdef uint32_t slot
+        cdef uint32_t place = NONE
         cdef Selection* selection
+        if is_pooled:
+            program.entries = 0  # it is under no keys
+        size = program_bytes(program)
+        block = <Program*> allocate(&self.allocator, size)
         if block != NULL and self._reserve() == 0:
             slot = self.free if self.free != NONE else self.count
-            if not draft.is_keyed or access_put(&self.large.access, program, slot, 0) == 0:
-                memcpy(block, program, size)
+            memcpy(block, program, size)
+            if is_pooled:
+                place = put_into_pool(self.large, block, id, slot)
+            elif not draft.is_keyed:
+                place = 0
+            elif access_put(&self.large.access, block, slot, 0) == 0:
+                place = UNDER_ONE_KEY
+            if place != NONE:
                 selection = &self.selections[slot]
                 if slot == self.count:
                     self.count += 1
@@ -176,30 +189,33 @@ cdef class Screen:
                 selection.program = block
                 selection.id = id
                 selection.glance = glance[0]
-                self._place(slot, draft.is_keyed)
+                self._place(slot, place)
                 return 0
         deallocate(&self.allocator, block, size)
         return -1
 
-    cdef void _place(self, uint32_t slot, bint is_keyed) noexcept nogil:
-        """For a new one, which is under its keys already; there is room."""
+    cdef void _place(self, uint32_t slot, uint32_t place) noexcept nogil:
+        """For a new one, which is under its keys or in the pool already, or else (0) comes into the row; with room."""
         cdef Selection* selection = &self.selections[slot]
         cdef LargeScreen* large = self.large
         self.live += 1
         if large == NULL:
             return
         id_put(&large.ids, selection.id, slot)
-        if not is_keyed:
+        if place == 0:
             selection.place = <uint32_t> large.row.size
             large.row.items[large.row.size] = slot
             large.row.size += 1
-        else:
+        elif place == UNDER_ONE_KEY:
             selection.place = UNDER_ONE_KEY
             if access_count(&large.access, selection.program) > 1:
                 selection.place = UNDER_SEVERAL
                 large.several += 1
-        consider_pool(&self.allocator, large, self.selections, slot)
-        access_tidy(&large.access)
+        else:
+            selection.place = place
+            tidy_pool(&self.allocator, large, self.selections)
+        if large.pool == NULL:
+            wait_for_pool(&self.allocator, large, self.selections, slot)
 
     cdef int _reserve(self) noexcept nogil:
         """Room for one slot more. -1: no memory."""

@@ -21,6 +21,7 @@ cdef enum:
     STEPS_AT_MOST = 255    # of programs that are looked at
     REMADE_AT_MOST = 2_048  # columns: so that it takes some 2 ms
     LACKING_AT_LEAST = 64
+    SEARCHED_AT_MOST = 64  # blocks, for each of the texts of an attribute: in larger pools they stay listed
 
 
 # The tests that must be true
@@ -132,6 +133,8 @@ cdef bint _is_unused(const SelectorPool* pool, uint32_t row) noexcept nogil:
     cdef uint32_t fallback = pool.rows.rows[row].fallback
     cdef const PoolBlock* block
     cdef uint32_t i
+    if pool.block_count > SEARCHED_AT_MOST:
+        return False
     for i in range(pool.block_count):
         block = &pool.blocks[i]
         if block.rows > row and memcmp(pool_line(block, row), pool_line(block, fallback), LINE) != 0:

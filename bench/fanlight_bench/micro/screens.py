@@ -1,6 +1,6 @@
 """Selectors: which of those on a topic filter are true of a message, ns a message, each message once on its filter.
 
-    screen       matchcore.Screen: access keys, the rest in a row
+    screen       matchcore.Screen: access keys, a pool of bits, the rest in a row
     in a row     the same selectors, each verified by its program: what a broker does that evaluates one condition for
                  each matched subscription
 
@@ -124,9 +124,10 @@ def measure(title: str, count: int, filters: int, make: Callable[[random.Random]
     ]
     held = sum(screen.nbytes for screen in screens)
     in_a_row = sum(screen._shape()["row"] for screen in screens)
+    in_pool = sum(screen._shape()["pool"] for screen in screens)
     facts = {
-        "selectors": count, "filters": filters, "in_a_row": in_a_row, "found": round(found / calls, 1),
-        "insert_ns": round(took / count),
+        "selectors": count, "filters": filters, "in_a_row": in_a_row, "in_pool": in_pool,
+        "found": round(found / calls, 1), "insert_ns": round(took / count),
         "bytes_per_selector": round((held - (empty if filters < count else 0)) / count),
     }
     return Group(title, cases, facts)
