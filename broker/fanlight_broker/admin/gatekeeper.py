@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from fanlight_broker import audit
 from fanlight_broker.core.enforcement import Enforcement
+from fanlight_broker.core.enforcement import check_own_rules
 from fanlight_broker.core.errors import AuthenticationFailed, NotPermitted
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.permissions import Action, Origin
@@ -62,6 +63,7 @@ class Gatekeeper:
         Raises AuthenticationFailed, or NotPermitted: also for a host name that is not this machine's.
         """
         identity = await self._identity(request)
+        check_own_rules(identity)
         if identity.anonymous and local and not _is_local_name(request.host):
             raise NotPermitted("without credentials, ask by address: http://127.0.0.1 or http://localhost")
         if self._enforcement is not None:

@@ -19,6 +19,7 @@ from enum import Enum, auto
 from typing import Any, Final
 
 from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.enforcement import check_own_rules
 from fanlight_broker.core.errors import FanlightError, LimitExceeded
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.permissions import Origin
@@ -304,7 +305,8 @@ class ProtocolConnection(ClientConnection, ABC):
         self.resume(now)
 
     def origin_of(self, identity: Identity) -> Origin:
-        """What rules of permissions may ask about the connection."""
+        """What rules of permissions may ask about the connection. Raises NotPermitted."""
+        check_own_rules(identity)
         transport = self.transport
         return Origin(identity.groups, transport.certified, transport.address, transport.listener)
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import matchcore
 from fanlight_broker import audit, event_log
 from fanlight_broker.core.errors import InvalidTopic, NotPermitted
+from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.limits import Limits, SubscribePartly
 from fanlight_broker.core.metrics import MetricFamily
 from fanlight_broker.core.permissions import (
@@ -78,6 +79,12 @@ class FieldsOf(Protocol):
     """Reads what rules ask of a message."""
 
     def __call__(self, message: Message, publisher: Owner | None) -> "Fields": ...
+
+
+def check_own_rules(identity: Identity) -> None:
+    """Raises NotPermitted for somebody who comes with rules of its own, in a token: they are not enforced yet."""
+    if identity.permissions:
+        raise NotPermitted("the token has permissions of its own, which this broker does not enforce: leave them out")
 
 
 class Enforcement:
