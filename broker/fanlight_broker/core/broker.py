@@ -84,7 +84,8 @@ class Broker:
         self.acknowledgements = Acknowledgements(self.flow)
         self.delayed = Delayed(self.ledger, limits, self.shares, wall)
         self.publishing = Publishing(
-            self.router, self.retained, self.marks, self.ledger, self.enforcement, self.acknowledgements, self.delayed
+            self.router, self.retained, self.marks, self.ledger, self.enforcement, self.acknowledgements, self.delayed,
+            self.paces,
         )
         self.subscribing = Subscribing(limits, self.router, self.shares, self.enforcement, self.turns)
         self.teardown = Teardown(self.subscribing, self.turns)

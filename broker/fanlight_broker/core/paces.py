@@ -1,4 +1,4 @@
-"""Paces: principals that may publish, or be sent to, so much a second and no more (wire/pace.pxd has the bucket).
+"""Paces: principals that may publish, or be sent to, so much a second and no more (wire/token_bucket.pxd has the bucket).
 
     a publisher owes --> its lane stops: BLOCKED by the pace's gate --> Flow.hold_back --> `wait`: a deadline
     the deadline     --> so many publishers go on as may publish a message now; the others wait for the next one
@@ -17,17 +17,17 @@ from fanlight_broker.core.flow import Flow, Later
 from fanlight_broker.core.quota import Quota
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.outbox import Outbox
-from fanlight_broker.wire.pace import Pace
+from fanlight_broker.wire.token_bucket import TokenBucket
 
 GONE_MAX: Final = 100_000  # principals without a client whose pace is remembered: some 500 bytes each
 SECONDS_MIN: Final = 0.001  # between two looks at one gate
 
 
 @dataclass(slots=True)
-class Held:
+class SharedPace:
     """The pace of one principal, and how many of its clients are connected."""
 
-    pace: Pace
+    pace: TokenBucket
     clients: int = 0
 
 
@@ -36,12 +36,13 @@ class Paces:
 
     def __init__(self, flow: Flow, ledger: Ledger, later: Later | None = None) -> None:
         self.held = 0  # publishers, each time that one had to wait
+        self.refused = 0  # messages
         self._flow = flow
         self._ledger = ledger
         self._later = later
-        self._of: dict[str, Held] = {}
+        self._of: dict[str, SharedPace] = {}
         self._gone: Deadlines[str] = Deadlines()  # principals without a client: until their buckets are full again
-        self._paces: dict[Outbox, Pace] = {}  # by the gate, while anybody waits for it
+        self._paces: dict[Outbox, TokenBucket] = {}  # by the gate, while anybody waits for it
         self._due: Deadlines[Outbox] = Deadlines()
         self._timer_at: float | None = None
 
@@ -49,13 +50,13 @@ class Paces:
         """Principals with a pace."""
         return len(self._of)
 
-    def join(self, principal: str, quota: Quota, now: float) -> Pace | None:
+    def join(self, principal: str, quota: Quota, now: float) -> TokenBucket | None:
         """A client of a principal is connected. Returns the pace of all of them, if they have one."""
         held = self._of.get(principal)
         if held is None:
             if not quota.publish:
                 return None
-            held = self._of[principal] = Held(Pace(now=now))
+            held = self._of[principal] = SharedPace(TokenBucket(now=now))
             # The outbox of no connection, in a ledger of its own.
             held.pace.gate = Outbox(Ledger(1, _nothing), 1, "pause")
         self._gone.discard(principal)
@@ -64,7 +65,7 @@ class Paces:
         return held.pace
 
     @staticmethod
-    def use(pace: Pace, quota: Quota) -> None:
+    def use(pace: TokenBucket, quota: Quota) -> None:
         """Apply the rates of a quota from now on."""
         pace.limit(quota.publish.messages, quota.publish.octets, quota.burst_seconds)
         pace.refusing = quota.refuse
@@ -78,7 +79,17 @@ class Paces:
             if len(self._gone) > GONE_MAX:
                 del self._of[next(iter(self._gone.due(inf, 1)))]
 
-    def wait(self, pace: Pace, now: float) -> None:
+    def check(self, pace: TokenBucket, now: float) -> None:
+        """Raises RateExceeded for a message that is published too fast, where such are refused."""
+        if pace.refusing and pace.owes_now(now):
+            self.refused += 1
+            by = "publish_messages" if pace.messages_rate < inf else "publish_bytes"
+            raise RateExceeded(
+                f"published too fast; again in {pace.seconds(now):.3g} s", by,
+                min(pace.messages_rate, pace.octets_rate),
+            )
+
+    def wait(self, pace: TokenBucket, now: float) -> None:
         """A publisher waits for this pace's gate."""
         self.held += 1
         if pace.gate not in self._paces:
@@ -112,15 +123,6 @@ class Paces:
         if self._timer_at == at:  # else an earlier one has fired since this one was set
             self._timer_at = None
             self.sweep(now)
-
-
-def check_pace(pace: Pace, now: float) -> None:
-    """Raises RateExceeded for a message that is published too fast, where such are refused."""
-    if pace.refusing and pace.owes_now(now):
-        by = "publish_messages" if pace.messages_rate < inf else "publish_bytes"
-        raise RateExceeded(
-            f"published too fast; again in {pace.seconds(now):.3g} s", by, min(pace.messages_rate, pace.octets_rate)
-        )
 
 
 def _nothing() -> None:

@@ -29,7 +29,7 @@ from fanlight_broker.core.delayed_message import DelayedMessage
 from fanlight_broker.core.enforcement import Enforcement
 from fanlight_broker.core.errors import FanlightError, QueueFull
 from fanlight_broker.core.marks import Mark, Marks
-from fanlight_broker.core.paces import check_pace
+from fanlight_broker.core.paces import Paces
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.retained import Retained
 from fanlight_broker.core.rewriting import Output, outputs_of
@@ -165,7 +165,7 @@ class Publishing:
 
     def __init__(
         self, router: Router, retained: Retained, marks: Marks, ledger: Ledger, enforcement: Enforcement,
-        acknowledgements: Acknowledgements, delayed: Delayed,
+        acknowledgements: Acknowledgements, delayed: Delayed, paces: Paces,
     ) -> None:
         self.router = router
         self.retained = retained
@@ -174,6 +174,7 @@ class Publishing:
         self.enforcement = enforcement
         self.acknowledgements = acknowledgements
         self.delayed = delayed
+        self.paces = paces
         self.rules: Rules = NoRules()
 
     def use_rules(self, rules: Rules) -> None:
@@ -204,7 +205,7 @@ class Publishing:
         since = self.acknowledgements.position.appended
         try:
             if client is not None and client.outbox.pace is not None:
-                check_pace(client.outbox.pace, now)
+                self.paces.check(client.outbox.pace, now)
             route = self.route(publication)
             if mark is not None and client is not None:
                 self.marks.check(mark, client)

@@ -20,6 +20,7 @@ log: Final = logs.get("quotas")
 COUNTERS: Final = {
     "quota_connections_refused": "Clients refused because their user or address has as many connections as its quota",
     "quota_holds": "Times a publisher over its rate was not read from for a while",
+    "quota_refused": "Messages refused because their publisher was over its rate",
 }
 GAUGES: Final = {
     "quotas_in_force": "Entries of the file of quotas",
@@ -63,6 +64,7 @@ class QuotaPart(Part):
         return {
             "quota_connections_refused": self._broker.shares.connections_refused,
             "quota_holds": self._broker.paces.held,
+            "quota_refused": self._broker.paces.refused,
         }
 
     def _gauges(self) -> dict[str, float]:

@@ -8,7 +8,7 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire.frames cimport Frame, Frames
 from fanlight_broker.wire.ledger cimport Ledger, Meter
-from fanlight_broker.wire.pace cimport Pace
+from fanlight_broker.wire.token_bucket cimport TokenBucket
 from fanlight_broker.wire.batch cimport Batch
 
 cdef enum Policy:
@@ -39,7 +39,7 @@ cdef class Outbox(Frames):
     cdef:
         Ledger ledger
         public Meter meter                 # of the port that accepted its connection
-        public Pace pace                   # of what its client publishes; None: as fast as it likes
+        public TokenBucket pace                   # of what its client publishes; None: as fast as it likes
         readonly Py_ssize_t limit          # bytes, for messages
         public Py_ssize_t frame_max        # bytes of the largest message its client takes
         Policy policy_code

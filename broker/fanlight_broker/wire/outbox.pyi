@@ -1,7 +1,7 @@
 from typing import Any, final
 
 from fanlight_broker.wire.ledger import Ledger, Meter
-from fanlight_broker.wire.pace import Pace
+from fanlight_broker.wire.token_bucket import TokenBucket
 
 POLICIES: tuple[str, ...]
 BURST: int
@@ -15,7 +15,7 @@ class Owner: ...
 @final
 class Outbox:
     meter: Meter
-    pace: Pace | None
+    pace: TokenBucket | None
     limit: int
     frame_max: int
     size: int

@@ -1,7 +1,7 @@
 from typing import Any, final
 
 @final
-class Pace:
+class TokenBucket:
     messages_rate: float
     octets_rate: float
     messages_burst: float

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""How fast one principal may publish, or be sent to: see pace.pxd."""
+"""How fast one principal may publish, or be sent to: see token_bucket.pxd."""
 
 cimport cython
 from libc.math cimport INFINITY
@@ -9,7 +9,7 @@ cdef double BURST_SECONDS = 1.0    # of the rate: what may pass at once
 
 @cython.final
 @cython.no_gc
-cdef class Pace:
+cdef class TokenBucket:
     """Two token buckets, full at first.
 
     messages, octets  a second; 0: no limit

@@ -1,4 +1,4 @@
-"""How fast one principal may go (wire/pace.pyx), against two buckets in fractions."""
+"""How fast one principal may go (wire/token_bucket.pyx), against two buckets in fractions."""
 
 from fractions import Fraction
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fanlight_broker.wire.pace import Pace
+from fanlight_broker.wire.token_bucket import TokenBucket
 
 NUMBERS = st.integers(1, 1_000)
 STEPS = st.lists(st.tuples(st.integers(0, 64), st.integers(0, 2_000)), max_size=40)  # eighths of a second, octets
@@ -39,7 +39,7 @@ def test_a_pace_is_two_buckets_that_may_owe(
     messages: int, octets: int, burst: int, steps: list[tuple[int, int]]
 ) -> None:
     # Powers of two in time, so that both sides are exact.
-    pace, oracle, now = Pace(messages, octets, burst=burst), Buckets(messages, octets, Fraction(burst)), 0.0
+    pace, oracle, now = TokenBucket(messages, octets, burst=burst), Buckets(messages, octets, Fraction(burst)), 0.0
     for eighths, size in steps:
         now += eighths / 8
         oracle.pass_time(Fraction(eighths, 8))
@@ -54,7 +54,7 @@ def test_a_pace_is_two_buckets_that_may_owe(
 
 @given(NUMBERS, NUMBERS, st.lists(st.integers(0, 5_000), min_size=1, max_size=40))
 def test_what_is_owed_is_paid_when_it_says_and_not_before(messages: int, octets: int, sizes: list[int]) -> None:
-    pace, now = Pace(messages, octets), 0.0
+    pace, now = TokenBucket(messages, octets), 0.0
     for size in sizes:
         wait = pace.seconds(now)
         if wait > 1e-6:
@@ -68,7 +68,7 @@ def test_what_is_owed_is_paid_when_it_says_and_not_before(messages: int, octets:
 
 
 def test_without_a_rate_nothing_is_ever_owed() -> None:
-    pace = Pace()
+    pace = TokenBucket()
     pace.take(10**9, 10**15, 0.0)
     assert not pace.owes_now(0.0)
     assert pace.seconds(0.0) == pace.full_in(0.0) == 0
@@ -76,7 +76,7 @@ def test_without_a_rate_nothing_is_ever_owed() -> None:
 
 
 def test_other_rates_hold_from_then_on_and_what_is_owed_stays_owed() -> None:
-    pace = Pace(messages=10)
+    pace = TokenBucket(messages=10)
     pace.take(30, 0, 0.0)
     pace.limit(100, 0)
     assert pace.seconds(0.0) == pytest.approx(0.21)
@@ -88,7 +88,7 @@ def test_other_rates_hold_from_then_on_and_what_is_owed_stays_owed() -> None:
 
 def test_only_a_pace_that_refuses_counts_refusals() -> None:
     for refusing in (False, True):
-        pace = Pace(1, refusing=refusing)
+        pace = TokenBucket(1, refusing=refusing)
         pace.take(1, 0, 0.0)
         assert pace.owes_now(0.0)
         assert pace.refused == refusing
@@ -97,4 +97,4 @@ def test_only_a_pace_that_refuses_counts_refusals() -> None:
 @pytest.mark.parametrize(("messages", "octets", "burst"), [(-1, 0, 1), (0, -1, 1), (1, 1, 0), (float("nan"), 0, 1)])
 def test_rates_that_are_none_are_refused(messages: float, octets: float, burst: float) -> None:
     with pytest.raises(ValueError, match="a second"):
-        Pace(messages, octets, burst=burst)
+        TokenBucket(messages, octets, burst=burst)

@@ -12,7 +12,7 @@ from libc.stdint cimport uint64_t
 
 @cython.final
 @cython.no_gc
-cdef class Pace:
+cdef class TokenBucket:
     cdef:
         readonly double messages_rate, octets_rate      # a second; infinity: no limit
         readonly double messages_burst, octets_burst
