@@ -56,7 +56,7 @@ class Known:
     protocol: Any
     log_in: bool
 
-    def authenticate(self, user: str | None, password: str | None) -> Identity | None:
+    def authenticate(self, user: str | None, password: str | None, client: str = "") -> Identity | None:
         groups = self.world.groups.get(user, frozenset())
         identity = Identity(user or "", verified=bool(user), credential="x" if user else "", groups=groups)
         self.world.soon.append(lambda: self.protocol.authenticated(identity, self.world.now))

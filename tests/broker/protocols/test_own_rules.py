@@ -13,10 +13,15 @@ from tests.broker.protocols.native import world as native
 RULES: Any = ({"effect": "deny", "actions": ["publish"], "topics": ["a/#"]},)
 
 
+def let_in(peer: Any, rules: Any) -> None:
+    """Its credentials need no check."""
+    peer.authenticate = lambda user, password, client="": Identity("a", verified=True, permissions=rules)
+
+
 @pytest.mark.parametrize("rules", [(), RULES])
 def test_a_native_client_with_rules_of_its_own_is_refused(rules: Any) -> None:
     peer = native.World().open()
-    peer.authenticate = lambda user, password: Identity("a", verified=True, permissions=rules)  # type: ignore[method-assign]
+    let_in(peer, rules)
     peer.send(native.frame(1, 1, {}))
     answer = peer.next()
     assert (answer[0] == 13) is bool(rules)
@@ -29,7 +34,7 @@ def test_a_native_client_with_rules_of_its_own_is_refused(rules: Any) -> None:
 @pytest.mark.parametrize("rules", [(), RULES])
 def test_a_client_of_mqtt_with_rules_of_its_own_is_refused(rules: Any) -> None:
     peer = mqtt.World().open(V5)
-    peer.authenticate = lambda user, password: Identity("a", verified=True, permissions=rules)  # type: ignore[method-assign]
+    let_in(peer, rules)
     peer.say(mqtt.connect("c", V5))
     assert peer.next().reason_code == (R.NOT_AUTHORIZED if rules else R.SUCCESS)  # type: ignore[union-attr]
     assert peer.protocol.closed is bool(rules)
