@@ -83,7 +83,6 @@ cdef class RuleTable:
         except BaseException:
             (<FilterIndex> self.filters.index)._let_go(held)
             raise
-        self.inserting += 1
         try:
             if self.next >= NONE:
                 raise OverflowError("no number is left for a rule")
@@ -102,7 +101,6 @@ cdef class RuleTable:
             self.filters.release(rank.filter)
             raise
         finally:
-            self.inserting -= 1
             (<FilterIndex> self.filters.index)._let_go(held)
         self.next += 1
         self.version += 1
