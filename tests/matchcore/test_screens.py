@@ -155,8 +155,19 @@ def test_what_came_and_went_leaves_no_memory_behind() -> None:
     assert max(sizes[3::2]) <= 1.1 * sizes[1]
 
 
+@pytest.fixture
+def without_pool() -> Iterator[None]:
+    before = _pool_from(2**31)
+    yield
+    _pool_from(before)
+
+
+@pytest.mark.usefixtures("without_pool")
 def test_a_selector_of_two_conditions_takes_120_bytes() -> None:
-    """Those of `fanlight_bench micro screens`, as many as a filter has there; the values that it names are included."""
+    """Those of `fanlight_bench micro screens`, as many as a filter has there; the values that it names are included.
+
+    A pool takes some 40 bytes more for each that is in it (docs/decisions/0016-selectors.md).
+    """
     dice = random.Random(16)
     screen = Screen(Attributes())
     for id in range(1_852):
@@ -178,13 +189,6 @@ def test_the_later_selector_of_an_id_replaces_the_earlier() -> None:
     assert screen.insert(0, parse_where("b = 1")) is False
     assert (screen.match({"a": 1}), screen.match({"b": 1}), len(screen)) == ((), (0,), 1)
     assert [str(attribute) for attribute in screen.asked()] == ["b"]
-
-
-@pytest.fixture
-def without_pool() -> Iterator[None]:
-    before = _pool_from(2**31)
-    yield
-    _pool_from(before)
 
 
 @pytest.mark.usefixtures("without_pool")

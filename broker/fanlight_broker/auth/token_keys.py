@@ -44,7 +44,7 @@ def read_keys(path: Path) -> Sequence[TokenKey]:
         import cryptography  # noqa: F401
         import jwt  # noqa: F401
     except ImportError:
-        text = "tokens need PyJWT and cryptography: pip install 'fanlight-broker[jwt]'"
+        text = "tokens need PyJWT and cryptography: install the extra [jwt], pip install './broker[jwt]' in a checkout"
         raise TokenKeysError(f"{path}: {text}") from None
     try:
         with path.open("rb") as file:

@@ -18,6 +18,7 @@ class RoutingIndex:
 
     def __init__(self, rules: Iterable[RoutingRule], max_words: int, max_bytes: int) -> None:
         self._rules = list(rules)
+        self._by_number = {rule.number: rule for rule in self._rules}
         self._index = RuleIndex(max_words, max_bytes)
         self._filters = FilterIndex(max_words, max_bytes)  # for topics alone: nothing is asked of the message
         for rule in self._rules:
@@ -44,5 +45,5 @@ class RoutingIndex:
 
     def of_topic(self, topic: bytes, syntax: str) -> list[RoutingRule]:
         """Those whose filter matches, whatever they ask of the message."""
-        found = [self._rules[number] for number in self._filters.match(topic, syntax=syntax)]
+        found = [self._by_number[number] for number in self._filters.match(topic, syntax=syntax)]
         return sorted(found, key=lambda rule: rule.order)

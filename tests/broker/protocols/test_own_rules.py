@@ -23,7 +23,7 @@ def test_a_native_client_with_rules_of_its_own_is_refused(rules: Any) -> None:
     peer = native.World().open()
     let_in(peer, rules)
     peer.send(native.frame(1, 1, {}))
-    answer = peer.next()
+    answer = peer.frames()[0]
     assert (answer[0] == 13) is bool(rules)
     assert peer.protocol.closed is bool(rules)
     if rules:
