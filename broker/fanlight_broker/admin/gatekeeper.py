@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fanlight_broker import audit
-from fanlight_broker.core.enforcement import Enforcement
-from fanlight_broker.core.enforcement import check_own_rules
+from fanlight_broker.core.enforcement import Enforcement, check_own_rules
 from fanlight_broker.core.errors import AuthenticationFailed, NotPermitted
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.permissions import Action, Origin

@@ -1,4 +1,4 @@
-"""Paces: principals that may publish, or be sent to, so much a second and no more (wire/token_bucket.pxd has the bucket).
+"""Paces: principals that may publish so much a second and no more (wire/token_bucket.pxd has the bucket).
 
     a publisher owes --> its lane stops: BLOCKED by the pace's gate --> Flow.hold_back --> `wait`: a deadline
     the deadline     --> so many publishers go on as may publish a message now; the others wait for the next one

@@ -4,7 +4,7 @@
 #      |----> one a message, one an octet; the last message may take more octets than there are: the rest is owed
 #
 # While it owes, its publishers are not read from (they wait for `gate`, an outbox of nobody), or what they publish is
-# refused; or a subscriber's outbox is not sent. The owner (core/paces.py) calls again when the debt is paid.
+# refused. The owner (core/paces.py) lets them go on when the debt is paid.
 # The method: RFC 2697 (srTCM), with one bucket of each kind, that may go below zero by one message.
 
 cimport cython

@@ -264,5 +264,5 @@ def test_keys_for_other_purposes_are_left_out(tmp_path: Path) -> None:
 
 def test_without_the_library_it_is_said_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jwt", None)
-    with pytest.raises(TokenKeysError, match=r"pip install 'fanlight-broker\[jwt\]'"):
+    with pytest.raises(TokenKeysError, match=r"pip install './broker\[jwt\]'"):
         read_keys(tmp_path / "keys")
