@@ -21,7 +21,7 @@ KINDS: Final = {
     "permission_refused": "a client may not do what it asked for: action, topic, rule",
     "permissions_changed": "other permissions are in force",
     "admin": "somebody has changed the state of the broker: action",
-    "lost": "so many notes before this one could not be written: count",
+    "lost": "notes before this one could not be written: count",
 }
 
 

@@ -3,7 +3,7 @@
     native, mqtt      one subscriber to everything; the others are beside these two
     ... permitted     the publisher's class has a bit in the route
     ... beyond        its class has a number beyond the bits: one of the few others that a route knows
-    ... retained      MQTT with RETAIN, which is asked for by itself
+    ... retained      MQTT with RETAIN, which is asked separately
     native asked      permissions that depend on the content: Python for each message
 
 `valgrind --tool=callgrind python -m fanlight_bench.micro.permitted "native permitted" 20` runs one case for so many

@@ -407,7 +407,7 @@ class Settings(
     ] = None
     audit_log: Annotated[
         Path | None, AUDIT, NeedsRestart(), Unit("path"),
-        Reason("the file of the audit log; without it there is none. SIGHUP opens it again"),
+        Reason("the file of the audit log; without it there is no audit log. SIGHUP opens it again"),
     ] = None
     audit_log_bytes_max: Annotated[
         int, AUDIT, NeedsRestart(), Ge(4096), Le(16 << 30), Unit("bytes"),

@@ -240,7 +240,7 @@ class Flow:
         self._go_on(self.drained(outbox, now))
 
     def go_on_some(self, outbox: Outbox, now: float, most: int) -> bool:
-        """Let so many publishers continue at most, the ones that have waited longest. True if others still wait."""
+        """Let at most `most` publishers continue, the ones that have waited longest. True if others still wait."""
         waiting = list(islice(self._waiting.get(outbox, ()), min(most, FREED_AT_ONCE)))
         self._go_on([self._free(publisher, self.ledger.awake(now)) for publisher in waiting])
         return outbox in self._waiting

@@ -1,7 +1,7 @@
 """Paces: principals that may publish so much a second and no more (wire/token_bucket.pxd has the bucket).
 
     a publisher owes --> its lane stops: BLOCKED by the pace's gate --> Flow.hold_back --> `wait`: a deadline
-    the deadline     --> so many publishers go on as may publish a message now; the others wait for the next one
+    the deadline     --> as many publishers go on as may publish a message now; the others wait for the next one
 
 A principal that owes is held up alone: a gate is an outbox of nobody.
 """
