@@ -344,7 +344,7 @@ def is_token(password: str) -> bool:
 
 
 def _unmatched(hashes: Iterable[str]) -> str:
-    """A hash of nothing, with the parameters of the first argon2 hash; "" if there is none."""
+    """A hash of nothing, with the parameters of the first argon2 hash; "" without one."""
     like = next((hash for hash in hashes if hash.startswith("$argon2")), None)
     if like is None:
         return ""

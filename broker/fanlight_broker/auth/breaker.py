@@ -15,7 +15,7 @@ class Breaker:
 
     def __init__(self) -> None:
         self._failures = 0
-        self._seconds = 0.0  # of the present pause; 0 if there is none
+        self._seconds = 0.0  # of the present pause; 0 without one
         self._until = 0.0
         self._trying = False  # one asks, to see
 

@@ -82,7 +82,7 @@ def _mosquitto(match: "re.Match[str]", password: bytes) -> bool:
 
 
 def decoded(text: str) -> bytes:
-    """What base64 stands for; b"" if the text is none."""
+    """What base64 stands for; b"" if the text is not base64."""
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error:

@@ -125,7 +125,7 @@ class Tokens:
 
 
 def claim_of(claims: Mapping[str, Any], name: str) -> Any:
-    """A claim by its name, or by a path with dots; None if there is none."""
+    """A claim by its name, or by a path with dots; None if the token has no such claim."""
     if name in claims:
         return claims[name]
     found: Any = claims

@@ -79,13 +79,16 @@ class Clients:
             if self._enforcement.restricted:
                 self._enforcement.check_connect(asker)
             share = self._shares.of(principal_of(user, address, verified=verified))
-            self.check(share, self.quota_of(asker, limits))
+            quota = self.quota_of(asker, limits)
+            self.check(share, quota)
             subscriber = Subscriber(
                 name, user, protocol, format, share, new_inbox(), verified, label, origin=origin
             )
+        else:
+            quota = self.quota_of(subscriber.asker, limits)
         self.connects = number
         self._shares.join(subscriber.share)
-        outbox.pace = self.paces.join(subscriber.share.principal, self.quota_of(subscriber.asker, limits), now)
+        outbox.pace = self.paces.join(subscriber.share.principal, quota, now)
         client = Client(number, subscriber, agent, address, port, outbox, connection, format, now, limits)
         subscriber.client = client
         outbox.owner = client

@@ -17,7 +17,7 @@ _PEM: Final = re.compile(r"-----BEGIN X509 CRL-----(.+?)-----END X509 CRL-----",
 
 
 def revoked_in(text: str) -> frozenset[int]:
-    """The serial numbers in the lists of a PEM file. Raises ValueError if a list cannot be read, or there is none."""
+    """The serial numbers in the lists of a PEM file. Raises ValueError if a list cannot be read, or none is there."""
     found: set[int] = set()
     lists = _PEM.findall(text)
     if not lists:

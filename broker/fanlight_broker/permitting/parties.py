@@ -163,7 +163,7 @@ def _stands_for(attribute: str, value: str, own: str) -> bool:
 
 
 def bits_of(address: str) -> str:
-    """The version of an address and its bits, as text: `4` and 32 of them. "" for what is none.
+    """The version of an address and its bits, as text: `4` and 32 of them. "" for what is no address.
 
     An IPv4 address in IPv6 is the IPv4 address.
     """

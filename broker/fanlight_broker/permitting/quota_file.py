@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from fanlight_broker.core.permissions import Asker
 from fanlight_broker.core.quota import NO_QUOTA, InvalidQuota, Quota, quota_of
+from fanlight_broker.parsing import file_text
 from fanlight_broker.permitting.parties import EVERYBODY, Parties
 from fanlight_broker.permitting.permission_file import WrongPermission, name_of, salience_of, who_of
 from fanlight_broker.permitting.permission_rule import ATTRIBUTES
@@ -80,16 +81,10 @@ class QuotaTable:
 def load(path: Path) -> QuotaTable:
     """The quotas of a file. Raises QuotaFileError."""
     try:
-        with path.open("rb") as file:
-            raw = file.read(FILE_BYTES_MAX + 1)
-    except OSError as error:
-        raise QuotaFileError([f"{path}: cannot be read: {error.strerror}"]) from None
-    if len(raw) > FILE_BYTES_MAX:
-        raise QuotaFileError([f"{path}: is longer than {FILE_BYTES_MAX} bytes"])
-    try:
-        return parse_quotas(raw.decode(), str(path))
-    except UnicodeDecodeError:
-        raise QuotaFileError([f"{path}: is not UTF-8"]) from None
+        text = file_text(path, FILE_BYTES_MAX)
+    except ValueError as error:
+        raise QuotaFileError([str(error)]) from None
+    return parse_quotas(text, str(path))
 
 
 def parse_quotas(text: str, name: str) -> QuotaTable:

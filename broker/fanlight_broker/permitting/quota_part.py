@@ -1,5 +1,6 @@
 """Quotas as a part: the file that the setting `quotas` names, read at the start and again on SIGHUP."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -40,7 +41,9 @@ class QuotaPart(Part):
             self._use(_read(self._settings.quotas))
 
     async def prepare(self, settings: Settings) -> None:
-        self._prepared = _read(settings.quotas) if settings.quotas is not None else None
+        self._prepared = None
+        if settings.quotas is not None:
+            self._prepared = await asyncio.to_thread(_read, settings.quotas)
 
     def reload(self, settings: Settings) -> Apply:
         prepared, self._prepared = self._prepared, None

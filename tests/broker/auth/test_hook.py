@@ -239,7 +239,8 @@ async def test_the_cache_is_bounded_and_a_reload_empties_it(world: World) -> Non
     assert len(world.service.asked) == 5
 
 
-async def test_equal_questions_are_asked_once_and_one_may_give_up(world: World) -> None:
+def late_answers(world: World) -> asyncio.Event:
+    """The service allows, but not before this is set."""
     go_on = asyncio.Event()
 
     async def late(request: web.Request) -> web.StreamResponse:
@@ -247,6 +248,11 @@ async def test_equal_questions_are_asked_once_and_one_may_give_up(world: World) 
         return await world.service.allow(request)
 
     world.service.answer = late
+    return go_on
+
+
+async def test_equal_questions_are_asked_once_and_one_may_give_up(world: World) -> None:
+    go_on = late_answers(world)
     hook = world.hook()
     logins = [asyncio.ensure_future(hook.identify(question())) for _ in range(3)]
     await world.service.has_come(1)
@@ -257,13 +263,7 @@ async def test_equal_questions_are_asked_once_and_one_may_give_up(world: World) 
 
 
 async def test_an_answer_that_comes_after_a_reload_is_not_remembered(world: World) -> None:
-    go_on = asyncio.Event()
-
-    async def late(request: web.Request) -> web.StreamResponse:
-        await go_on.wait()
-        return await world.service.allow(request)
-
-    world.service.answer = late
+    go_on = late_answers(world)
     hook = world.hook()
     login = asyncio.ensure_future(hook.identify(question()))
     await world.service.has_come(1)
@@ -275,13 +275,7 @@ async def test_an_answer_that_comes_after_a_reload_is_not_remembered(world: Worl
 
 
 async def test_what_is_under_way_is_bounded_in_all_and_for_each_address(world: World) -> None:
-    go_on = asyncio.Event()
-
-    async def late(request: web.Request) -> web.StreamResponse:
-        await go_on.wait()
-        return await world.service.allow(request)
-
-    world.service.answer = late
+    go_on = late_answers(world)
     hook = world.hook(requests_max=8)
     logins = [asyncio.ensure_future(hook.identify(question(f"u{n}"))) for n in range(3)]
     logins += [asyncio.ensure_future(hook.identify(question(f"u{n}", address=f"198.51.100.{n}"))) for n in range(7)]
