@@ -194,10 +194,14 @@ class Not:
     part: "Selector"
 
     def __str__(self) -> str:
+        # No parentheses but those that whoever wrote it needed as well: a text at the bound of depth is read again.
         part = self.part
         if isinstance(part, Present):
             return f"{part.attribute} IS NULL"
-        return f"NOT {part}" if isinstance(part, (Constant, Not)) else f"NOT ({part})"
+        if isinstance(part, (Between, In, Like, Matches)):
+            attribute = str(part.attribute)
+            return f"{attribute} NOT{str(part)[len(attribute) :]}"
+        return f"NOT ({part})" if isinstance(part, (And, Or)) else f"NOT {part}"
 
 
 @dataclass(frozen=True, slots=True)

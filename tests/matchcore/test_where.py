@@ -90,6 +90,17 @@ def test_the_text_of_a_selector_is_read_into_an_equal_one(selector: Selector) ->
     assert list(map(repr, leaves(again))) == list(map(repr, leaves(selector)))  # 1 is not 1.0, nor TRUE
 
 
+@pytest.mark.parametrize("test", [
+    "a", "a = 1", "a IS NULL", "a NOT IN (1, 2)", "a NOT LIKE 'x%'", "a NOT MATCHES 'b.#'", "a NOT BETWEEN 1 AND 2",
+    "(a = 1 OR b = 1)", "AT LEAST 1 OF (a = 1, NOT b = 1)",
+])  # fmt: skip
+def test_a_selector_at_the_bound_of_depth_has_a_text_that_is_read(test: str) -> None:
+    """A session that is stored has the text, and would not come back."""
+    inside = 2 if "AT" in test else 1 if test.startswith("(") else 0
+    selector = parse_where("NOT " * (MAX_DEPTH - inside) + test)
+    assert parse_where(str(selector)) == selector
+
+
 REFUSED = [
     ("", 0, "attribute is missing"),
     ("a = ", 4, "the text ends"),
