@@ -33,13 +33,16 @@ fi
 (cd "$root" && tar cf - --exclude=.git --exclude='.venv*' --exclude='*.so' --exclude='*.c' --exclude=__pycache__ \
     --exclude='.*_cache' --exclude=.hypothesis --exclude=build --exclude=dist --exclude='*.egg-info' .) | (cd "$tree" && tar xf -)
 
-cd "$tree"
-CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g \
+# A process for each: Cython remembers where it found a .pxd, as a path from its working directory.
+for package in matchcore/matchcore broker/fanlight_broker; do
+cd "$tree/${package%/*}"
+PYTHONPATH="$tree/matchcore" CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g \
 -DFANLIGHT_DEBUG -DCYTHON_USE_FREELISTS=0" \
-LDFLAGS="-fsanitize=address,undefined" "$python" - <<'PYTHON'
+LDFLAGS="-fsanitize=address,undefined" "$python" - "${package#*/}" <<'PYTHON'
 import contextlib
 import io
 import os
+import sys
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -69,11 +72,10 @@ def build(package):
     command.run()
 
 
-tree = Path.cwd()
-for folder, package in (("matchcore", "matchcore"), ("broker", "fanlight_broker")):
-    os.chdir(tree / folder)
-    build(package)
+build(sys.argv[1])
 PYTHON
+done
+cd "$tree"
 
 compiler=${CC:-gcc}
 LD_PRELOAD="$($compiler -print-file-name=libasan.so) $($compiler -print-file-name=libstdc++.so)"
