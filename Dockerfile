@@ -18,6 +18,7 @@ COPY constraints.txt ./
 RUN pip install -c constraints.txt setuptools cython && python -m venv /opt/fanlight
 COPY scripts/dependencies.py scripts/
 COPY matchcore/pyproject.toml matchcore/
+COPY permissions/pyproject.toml permissions/
 COPY archive/pyproject.toml archive/
 COPY broker/pyproject.toml broker/
 COPY bench/pyproject.toml bench/
@@ -31,6 +32,7 @@ ARG EXTRA=
 RUN python scripts/dependencies.py "broker:${EXTRA}" clients/python:cli > requirements.txt \
  && pip wheel --wheel-dir /wheels -c constraints.txt -r requirements.txt
 COPY matchcore matchcore
+COPY permissions permissions
 COPY archive archive
 COPY broker broker
 COPY clients/python clients/python
@@ -58,6 +60,7 @@ FROM tools AS build-spark
 RUN python scripts/dependencies.py pipeline:spark > requirements.txt \
  && /opt/fanlight/bin/pip install -c constraints.txt -r requirements.txt
 COPY matchcore matchcore
+COPY permissions permissions
 COPY archive archive
 COPY clients/python clients/python
 COPY pipeline pipeline

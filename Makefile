@@ -12,7 +12,7 @@ STAMPS := $(VENV)/.stamps
 
 # What a rebuild depends on. Python files do not: the installation is editable.
 COMPILED := matchcore broker bench
-ALL      := matchcore archive broker clients/python pipeline bench
+ALL      := matchcore permissions archive broker clients/python pipeline bench
 RESEARCH := research/matchers research/content
 METADATA := $(ALL:=/pyproject.toml) $(COMPILED:=/setup.py) constraints.txt
 sources   = $(shell find $(1) -name build -prune -o \( -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.h' \) -print)
@@ -28,7 +28,7 @@ prepare = $(BIN)/python scripts/prepare_build.py '$(CONFIG)' $(1)
 # The same with a line for each compiled module.
 BUILD := DIST_EXTRA_CONFIG='$(CONFIG)' $(BIN)/python scripts/pip_progress.py install
 # One command: each finds the others among what is to be installed, and pip asks no index for them.
-SHIPPED := -e ./matchcore -e ./broker -e './clients/python[cli]' -e ./bench
+SHIPPED := -e ./matchcore -e ./permissions -e ./broker -e './clients/python[cli]' -e ./bench
 # Without the libraries that these two need, which are large: `make archive` and `make spark` install them.
 WITHOUT := --no-build-isolation --no-deps -e ./archive -e ./pipeline
 

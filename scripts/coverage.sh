@@ -51,11 +51,12 @@ sigterm = true
 data_file = $tree/.coverage
 omit = *.pxd
 source = $tree/matchcore/matchcore
+    $tree/permissions/fanlight_permissions
     $tree/broker/fanlight_broker
     $tree/archive/fanlight_archive
 RC
 rm -f "$tree"/.coverage*[0-9A-Za-z].* 2>/dev/null || true
-export PYTHONPATH="$tree:$tree/matchcore:$tree/broker:$tree/archive:$tree/pipeline:$tree/bench:$tree/clients/python/src"
+export PYTHONPATH="$tree:$tree/matchcore:$tree/permissions:$tree/broker:$tree/archive:$tree/pipeline:$tree/bench:$tree/clients/python/src"
 export COVERAGE_RCFILE="$tree/.coveragerc"
 [ $# -gt 0 ] || set -- tests/broker/wire tests/system tests/broker/protocols tests/conformance tests/broker/core tests/matchcore \
     tests/broker/net tests/broker/storage tests/broker/admin tests/broker/auth tests/archive $(ls tests/broker/*.py)

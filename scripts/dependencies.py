@@ -13,7 +13,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-OURS = ("matchcore", "archive", "broker", "clients/python", "pipeline", "bench")
+OURS = ("matchcore", "permissions", "archive", "broker", "clients/python", "pipeline", "bench")
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[(?P<extra>[\w-]+)\])?")
 
 

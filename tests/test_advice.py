@@ -11,8 +11,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 # Distributions of ours, which are on no index: whoever installs them by these names may get a stranger's.
 BY_NAME = re.compile(r"pip install[^\n|]*[ '\"](matchcore|fanlight(?:-\w+)?)(?![-\w./])")
-PLACES = ("archive", "bench", "broker", "clients", "docs", "matchcore", "pipeline", "research", "scripts", "README.md",
-          "Dockerfile", "Makefile", "CONTRIBUTING.md")  # fmt: skip
+PLACES = ("archive", "bench", "broker", "clients", "docs", "matchcore", "permissions", "pipeline", "research",
+          "scripts", "README.md", "Dockerfile", "Makefile", "CONTRIBUTING.md")  # fmt: skip
 KINDS = {".py", ".md", ".pyx", ".toml", ".sh", ""}
 
 

@@ -25,7 +25,7 @@ CONTRACTS: list[dict[str, Any]] = PYPROJECT["tool"]["importlinter"]["contracts"]
 LINES_MAX = 500
 # Where `import` begins: a folder for each distribution, and in it the package that it installs.
 SOURCE_ROOTS = (
-    "matchcore", "broker", "archive", "pipeline", "bench", "research/matchers", "research/content",
+    "matchcore", "permissions", "broker", "archive", "pipeline", "bench", "research/matchers", "research/content",
     "clients/python/src",
 )  # fmt: skip
 BROKER = "broker/fanlight_broker"
@@ -286,7 +286,7 @@ def test_compiler_flags_are_portable(folder: str) -> None:
         assert not [flag for flag in flags if flag.startswith(("-march", "-mtune", "-mcpu", "-mavx"))]
 
 
-OLD_NAMES = ("broker", "archive", "pipeline", "bench")
+OLD_NAMES = ("broker", "permissions", "archive", "pipeline", "bench")
 OLD_IMPORT = re.compile(rf"^\s*(?:from|import|cimport)\s+(?:{'|'.join(OLD_NAMES)})(?:\.[\w.]+)?\s", re.MULTILINE)
 
 

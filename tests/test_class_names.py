@@ -18,6 +18,7 @@ PACKAGES = {
     "fanlight_bench": "bench/fanlight_bench",
     "fanlight_content": "research/content/fanlight_content",
     "fanlight_matchers": "research/matchers/fanlight_matchers",
+    "fanlight_permissions": "permissions/fanlight_permissions",
     "fanlight_spark": "pipeline/fanlight_spark",
 }
 # `fanlight.sync` is the public interface once more without `async`, under the same names.

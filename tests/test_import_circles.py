@@ -18,8 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SDK = "clients/python/src/fanlight"
 # Whole distributions. Their packages are looked at as one graph: a circle may lead through several.
 TREES = (
-    "matchcore/matchcore", "broker/fanlight_broker", "archive/fanlight_archive", "pipeline/fanlight_spark",
-    "bench/fanlight_bench", SDK,
+    "matchcore/matchcore", "permissions/fanlight_permissions", "broker/fanlight_broker", "archive/fanlight_archive",
+    "pipeline/fanlight_spark", "bench/fanlight_bench", SDK,
 )  # fmt: skip
 SUFFIXES = (".py", ".pyi", ".pyx", ".pxd")
 COMPILED_IMPORT = re.compile(

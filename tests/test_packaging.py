@@ -34,6 +34,7 @@ IGNORED = shutil.ignore_patterns(
 # Distribution -> (its folder, the package in it). In this order each finds what it needs at its build.
 OURS = {
     "matchcore": ("matchcore", "matchcore"),
+    "fanlight-permissions": ("permissions", "fanlight_permissions"),
     "fanlight-archive": ("archive", "fanlight_archive"),
     "fanlight-broker": ("broker", "fanlight_broker"),
     "fanlight": ("clients/python", "fanlight"),
@@ -267,7 +268,7 @@ def test_the_sdk_and_its_command_work_with_msgpack_and_nothing_else(built: Built
 
 
 def test_the_broker_runs_with_matchcore_and_what_it_declares(built: Built, tmp_path: Path) -> None:
-    bin, links = environment(tmp_path, built, "matchcore", "fanlight-broker")
+    bin, links = environment(tmp_path, built, "matchcore", "fanlight-permissions", "fanlight-broker")
     version = project("broker")["project"]["version"]
     assert f"fanlightd {version}" in run(bin / "fanlightd", "version", path=links)
     assert f"fanlightd {version}" in run(bin / "python", "-m", "fanlight_broker", "version", path=links)
@@ -279,7 +280,7 @@ def test_the_broker_runs_with_matchcore_and_what_it_declares(built: Built, tmp_p
 
 
 def test_a_broker_without_the_archives_distribution_says_how_to_get_it(built: Built, tmp_path: Path) -> None:
-    bin, links = environment(tmp_path, built, "matchcore", "fanlight-broker")
+    bin, links = environment(tmp_path, built, "matchcore", "fanlight-permissions", "fanlight-broker")
     arguments = ("serve", "--native-port", "0", "--no-http", "--no-mqtt", "--archive", str(tmp_path / "kept"))
     done = subprocess.run(
         [bin / "fanlightd", *arguments], env={**os.environ, "PYTHONPATH": str(links)}, cwd=tmp_path,
@@ -302,7 +303,8 @@ def test_the_load_generator_runs_without_the_broker(built: Built, tmp_path: Path
 
 
 def test_the_pipeline_says_what_it_lacks_and_lists_its_jobs_without_spark(built: Built, tmp_path: Path) -> None:
-    bin, links = environment(tmp_path, built, "matchcore", "fanlight-archive", "fanlight", "fanlight-spark")
+    names = ("matchcore", "fanlight-permissions", "fanlight-archive", "fanlight", "fanlight-spark")
+    bin, links = environment(tmp_path, built, *names)
     assert "traffic" in run(bin / "python", "-m", "fanlight_spark.jobs", path=links)
     assert "usage" in run(bin / "python", "-m", "fanlight_spark.snapshot", "--help", path=links)
 

@@ -2,11 +2,13 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from fanlight_broker.config import Exit
+from fanlight_permissions.reading import did_you_mean, file_text
+
+__all__ = ["Parser", "did_you_mean", "file_text", "message_fields", "seconds"]
 
 
 class Parser(argparse.ArgumentParser):
@@ -49,14 +51,6 @@ class Parser(argparse.ArgumentParser):
         self.exit(Exit.USAGE, f"{self.prog}: {message}\ntry `{self.prog} --help`\n")
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean X?`, if a known name is similar enough."""
-    import difflib  # for those who mistype
-
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
-
-
 def seconds(word: str) -> float:
     try:
         number = float(word)
@@ -65,22 +59,6 @@ def seconds(word: str) -> float:
     if not 0 < number < 1e9:
         raise argparse.ArgumentTypeError(f"must be a number of seconds above 0; got {word!r}")
     return number
-
-
-def file_text(path: Path, bytes_max: int) -> str:
-    """The text of a file. Raises ValueError, which names the file and the line."""
-    try:
-        with path.open("rb") as file:
-            raw = file.read(bytes_max + 1)
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read: {error.strerror}") from None
-    if len(raw) > bytes_max:
-        raise ValueError(f"{path}: is longer than {bytes_max} bytes")
-    try:
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise ValueError(f"{path}, line {line}: is not UTF-8 (at byte {error.start})") from None
 
 
 def message_fields(text: str) -> Mapping[str, Any]:

@@ -42,6 +42,7 @@ from matchcore.selector import (
 )
 
 __all__ = [
+    "OF_TOPIC",
     "Fields",
     "Untyped",
     "attribute_of",
@@ -56,6 +57,7 @@ __all__ = [
 
 Fields = Mapping[str, object] | Mapping[Attribute, object] | Mapping[str | Attribute, object]
 
+OF_TOPIC = frozenset({"word", "words"})  # names of what the words of the topic say: `topic_fields`
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 COMPARED = {
     "=": lambda order: order == 0,

@@ -24,8 +24,8 @@ from time import thread_time_ns
 from fanlight_bench.micro.case import Case, Effort, Group, timed
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.permissions import Action, Asker
-from fanlight_broker.permitting.permission_file import load
-from fanlight_broker.permitting.table import ClassGrant, PermissionTable
+from fanlight_permissions.permission_file import load
+from fanlight_permissions.table import ClassGrant, PermissionTable
 
 LIMITS = Limits(permissions_max=10_000_000)
 REQUESTS = 1_000

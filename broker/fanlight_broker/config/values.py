@@ -9,16 +9,14 @@ import re
 from enum import StrEnum
 from pathlib import Path
 
+from fanlight_permissions.reading import switch
+
 SIZES: dict[str, float] = {
     "B": 1, "kB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4,
     "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4,
 }  # fmt: skip
 TIMES = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 SUFFIXES = {"bytes": SIZES, "seconds": TIMES}
-SWITCHES = {
-    "true": True, "yes": True, "on": True, "1": True,
-    "false": False, "no": False, "off": False, "0": False,
-}  # fmt: skip
 
 _NUMBER = re.compile(r"([+-]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)", re.ASCII)
 
@@ -52,7 +50,7 @@ Value = bool | int | float | str | StrEnum | Path | Secret | None
 def parse(raw: object, kind: type, unit: str | None) -> Value:
     """Turn a TOML value or a text into a value of type `kind`. Raises ValueError, which says what is valid."""
     if kind is bool:
-        return _switch(raw)
+        return switch(raw)
     if kind is int:
         return _whole(raw, unit)
     if kind is float:
@@ -76,14 +74,6 @@ def parse(raw: object, kind: type, unit: str | None) -> Value:
     if kind is Secret:
         return Secret(raw)
     return raw
-
-
-def _switch(raw: object) -> bool:
-    if isinstance(raw, bool):
-        return raw
-    if isinstance(raw, str) and raw.lower() in SWITCHES:
-        return SWITCHES[raw.lower()]
-    raise ValueError("write true or false")
 
 
 def _whole(raw: object, unit: str | None) -> int:

@@ -5,12 +5,9 @@ from collections.abc import Iterable
 from fanlight_broker.core.rule_actions import RoutingRule
 from fanlight_broker.core.topics import SYNTAXES
 from matchcore.filters import FilterIndex
-from matchcore.kleene import Fields
+from matchcore.kleene import OF_TOPIC, Fields
 from matchcore.rules import RuleIndex
 from matchcore.selector import Attribute, Source, leaves
-
-OF_TOPIC = frozenset({"word", "words"})  # attributes that the index takes from the topic it is asked with
-
 
 
 class RoutingIndex:

@@ -11,16 +11,18 @@ from typing import Final
 import matchcore
 from fanlight_broker.core.errors import InvalidFilter, InvalidTopic, NotPermitted, Unsupported
 from fanlight_broker.core.limits import TOPIC_WORDS_CEILING, Limits
+from fanlight_permissions.topics import ANY_WORDS as ANY_WORDS  # these are also the words of the rules
+from fanlight_permissions.topics import BROKER_ROOT as BROKER_ROOT
+from fanlight_permissions.topics import INBOX_ROOT as INBOX_ROOT
+from fanlight_permissions.topics import SEPARATORS as SEPARATORS
+from fanlight_permissions.topics import SYNTAXES as SYNTAXES
+from fanlight_permissions.topics import first_word as first_word
+from fanlight_permissions.topics import text_of
 
-SYNTAXES: Final = ("amqp", "mqtt")  # by their number on the wire
 CANONICAL: Final = SYNTAXES.index("mqtt")  # whose topics are keys as they are: `canonical`
-ANY_WORDS: Final = b"*+"  # that stand for any one word, in this order
 WILDCARDS_HIDE: Final = (False, True)  # is what begins with $ kept from filters that begin with a wildcard? `hidden`
-SEPARATORS: Final = {"amqp": b".", "mqtt": b"/"}
 
-BROKER_ROOT: Final = b"$SYS"  # topics that only the broker publishes
 BROKER_SYNTAX: Final = SYNTAXES.index("mqtt")  # in which it spells them, as others do who have such topics
-INBOX_ROOT: Final = b"$inbox"  # topics of replies
 MQTT_TOPIC_BYTES_MAX: Final = 65_535  # MQTT 5, 1.5.4
 
 _MQTT_ESCAPES: Final = {octet: b"%%%02X" % octet for octet in b"%/+#\0"}
@@ -97,12 +99,6 @@ def invalid_filter(error: matchcore.InvalidFilter) -> InvalidFilter:
     return InvalidFilter(text_of(error), position=error.position)
 
 
-def text_of(error: matchcore.TopicError) -> str:
-    """The matcher's text, with its limits by the names of the broker's settings."""
-    advice = error.advice.replace("max_words", "topic_words_max").replace("max_bytes", "topic_bytes_max")
-    return str(error).removesuffix(error.advice) + advice
-
-
 def reserved(topic: bytes, syntax: str) -> bool:
     """Do only filters with its very first word see this topic?"""
     return topic.startswith(b"$") and first_word(topic, syntax) in (BROKER_ROOT, INBOX_ROOT)
@@ -171,10 +167,6 @@ def hashes_of(filter: bytes, syntax: str) -> int:
     """The number of its words that are `#`."""
     found = filter.count(b"#")
     return found if found < 2 else filter.split(SEPARATORS[syntax]).count(b"#")
-
-
-def first_word(text: bytes, syntax: str) -> bytes:
-    return text.split(SEPARATORS[syntax], 1)[0]
 
 
 def canonical(topic: bytes, syntax: int) -> Canonical:

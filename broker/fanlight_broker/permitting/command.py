@@ -16,9 +16,9 @@ from fanlight_broker.core.permissions import ON_TOPICS, Access, Action, Asker
 from fanlight_broker.parsing import did_you_mean, message_fields
 from fanlight_broker.permitting.explaining import Request, Unmet, unmet
 from fanlight_broker.permitting.permission_faults import Conflict, ShadowedRule, conflicts, shadowed, warnings
-from fanlight_broker.permitting.permission_file import PermissionFileError, compile_permissions, read
-from fanlight_broker.permitting.permission_rule import PermissionRule, spelling_of
-from fanlight_broker.permitting.table import DEFAULT, PermissionTable
+from fanlight_permissions.permission_file import PermissionFileError, compile_permissions, read
+from fanlight_permissions.permission_rule import PermissionRule, spelling_of
+from fanlight_permissions.table import DEFAULT, PermissionTable
 
 LISTED_MAX: Final = 100  # of each kind of fault
 OF_FILTERS: Final = frozenset({Action.SUBSCRIBE, Action.REPLAY, Action.QUEUE})

@@ -6,9 +6,9 @@ from typing import Final, NamedTuple
 import matchcore
 from fanlight_broker.core.permissions import Action, Asker
 from fanlight_broker.core.topics import SEPARATORS, first_word
-from fanlight_broker.permitting.parties import groups_of, meets
-from fanlight_broker.permitting.permission_rule import BITS, RESERVED, Pattern, PermissionRule, Probe, fits
-from fanlight_broker.permitting.scopes import behind, is_word
+from fanlight_permissions.parties import groups_of, meets
+from fanlight_permissions.permission_rule import BITS, RESERVED, Pattern, PermissionRule, Probe, fits
+from fanlight_permissions.scopes import behind, is_word
 from matchcore.inclusion import covers, intersects
 from matchcore.kleene import with_topic
 from matchcore.reasons import why_not_true

@@ -13,7 +13,7 @@ from typing import Final
 
 import matchcore
 from fanlight_broker.permitting.importing import Imported, actions_of, filter_text
-from fanlight_broker.permitting.permission_rule import ANONYMOUS_GROUP, WrongPattern, pattern_of
+from fanlight_permissions.permission_rule import ANONYMOUS_GROUP, WrongPattern, pattern_of
 
 ACCESSES: Final = {"read": "r", "write": "w", "readwrite": "rw", "deny": ""}
 NOTES: Final = (

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fanlight_broker.core.permissions import Action
-from fanlight_broker.permitting.permission_rule import spelled
+from fanlight_permissions.permission_rule import spelled
 
 Cell = str | bool | list[str]
 

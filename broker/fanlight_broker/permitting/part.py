@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fanlight_broker.core.limits import Limits
-    from fanlight_broker.permitting.table import PermissionTable
+    from fanlight_permissions.table import PermissionTable
 
 log: Final = logs.get("permissions")
 
@@ -150,7 +150,7 @@ def _never() -> None:
 
 def _read(path: "Path", limits: "Limits", pause: Callable[[], None]) -> "PermissionTable":
     """Raises PartError."""
-    from fanlight_broker.permitting.permission_file import PermissionFileError, load
+    from fanlight_permissions.permission_file import PermissionFileError, load
 
     try:
         return load(path, limits, pause)

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 import matchcore
 from fanlight_broker.core.permissions import Action
 from fanlight_broker.core.topics import first_word
-from fanlight_broker.permitting.parties import EVERYBODY, excludes, implies, sample
-from fanlight_broker.permitting.permission_rule import (
+from fanlight_permissions.parties import EVERYBODY, excludes, implies, sample
+from fanlight_permissions.permission_rule import (
     ANONYMOUS_GROUP,
     ANY_TOPIC,
     BITS,
@@ -20,8 +20,8 @@ from fanlight_broker.permitting.permission_rule import (
     PermissionRule,
     Who,
 )
-from fanlight_broker.permitting.scopes import Kind, behind, key_word
-from fanlight_broker.permitting.table import PermissionTable
+from fanlight_permissions.scopes import Kind, behind, key_word
+from fanlight_permissions.table import PermissionTable
 from matchcore.implication import disjoint
 from matchcore.inclusion import outline
 from matchcore.selector import Constant

@@ -19,9 +19,9 @@ from typing import Any, Final
 from fanlight_broker.core.permissions import Asker
 from fanlight_broker.core.quota import NO_QUOTA, InvalidQuota, Quota, quota_of
 from fanlight_broker.parsing import file_text
-from fanlight_broker.permitting.parties import EVERYBODY, Parties
-from fanlight_broker.permitting.permission_file import WrongPermission, name_of, salience_of, who_of
-from fanlight_broker.permitting.permission_rule import ATTRIBUTES
+from fanlight_permissions.parties import EVERYBODY, Parties
+from fanlight_permissions.permission_file import WrongPermission, name_of, salience_of, who_of
+from fanlight_permissions.permission_rule import ATTRIBUTES
 
 FILE_BYTES_MAX: Final = 4 * 1024 * 1024
 ENTRIES_MAX: Final = 10_000

@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple
 
 import matchcore
 from fanlight_broker.core.rule_actions import REWRITING, ActionKind, RoutingRule
-from fanlight_broker.core.rule_index import OF_TOPIC
 from fanlight_broker.core.topics import SEPARATORS
 from matchcore.implication import disjoint, example, implies
 from matchcore.inclusion import outline
+from matchcore.kleene import OF_TOPIC
 from matchcore.selector import Constant, Selector, Source, leaves
 
 COMPARED_MAX: Final = 2_000  # rules that are compared in pairs: 2 million pairs, some seconds

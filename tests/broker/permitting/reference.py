@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 from ipaddress import ip_address, ip_network
 
 from fanlight_broker.core.permissions import Action, Asker, Verdict
-from fanlight_broker.permitting.permission_rule import BITS, PermissionRule
+from fanlight_permissions.permission_rule import BITS, PermissionRule
 from matchcore.kleene import holds, topic_fields
 
 SEPARATORS = {"mqtt": "/", "amqp": "."}

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.permissions import ON_TOPICS, Action
 from fanlight_broker.permitting.explaining import Request, why_not
-from fanlight_broker.permitting.parties import excludes, implies, meets, sample
 from fanlight_broker.permitting.permission_faults import conflicts, shadowed, warnings
-from fanlight_broker.permitting.permission_file import CLOSED, compile_permissions, parse_permissions
-from fanlight_broker.permitting.permission_rule import PermissionRule
+from fanlight_permissions.parties import excludes, implies, meets, sample
+from fanlight_permissions.permission_file import CLOSED, compile_permissions, parse_permissions
+from fanlight_permissions.permission_rule import PermissionRule
 from tests.broker.permitting import reference
 from tests.broker.permitting.test_table_properties import FIELDS, askers, rules, table_of, tables, topics
 

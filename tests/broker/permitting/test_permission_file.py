@@ -6,15 +6,15 @@ import pytest
 
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.permissions import Access, Action, Asker
-from fanlight_broker.permitting.permission_file import (
+from fanlight_permissions.permission_file import (
     FILE_BYTES_MAX,
     PermissionFileError,
     compile_permissions,
     load,
     parse_permissions,
 )
-from fanlight_broker.permitting.permission_rule import KEYS_OF_ACTIONS
-from fanlight_broker.permitting.table import PermissionTable
+from fanlight_permissions.permission_rule import KEYS_OF_ACTIONS
+from fanlight_permissions.table import PermissionTable
 
 LIMITS = Limits(permissions_max=20)
 FIVE_LINES = """\

@@ -13,8 +13,8 @@ from fanlight_broker.core.permissions import Access, Action, Asker
 from fanlight_broker.permitting.import_mosquitto import import_acl
 from fanlight_broker.permitting.import_rabbitmq import NotMadeOfWords, filters_of, import_definitions
 from fanlight_broker.permitting.importing import Imported, WrongImport
-from fanlight_broker.permitting.permission_file import compile_permissions, parse_permissions
-from fanlight_broker.permitting.table import PermissionTable
+from fanlight_permissions.permission_file import compile_permissions, parse_permissions
+from fanlight_permissions.table import PermissionTable
 from tests.broker.permitting import reference
 from tests.broker.permitting.test_permission_command import run
 

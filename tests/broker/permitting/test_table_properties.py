@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.permissions import ON_TOPICS, Access, Action, Asker
-from fanlight_broker.permitting.permission_file import CLOSED, PermissionFile, compile_permissions
-from fanlight_broker.permitting.permission_rule import (
+from fanlight_permissions.permission_file import CLOSED, PermissionFile, compile_permissions
+from fanlight_permissions.permission_rule import (
     ACTION_BITS,
     ATTRIBUTES,
     BITS,
@@ -18,7 +18,7 @@ from fanlight_broker.permitting.permission_rule import (
     pattern_of,
     value_of,
 )
-from fanlight_broker.permitting.table import PermissionTable
+from fanlight_permissions.table import PermissionTable
 from matchcore.where import parse_where
 from tests.broker.permitting import reference
 

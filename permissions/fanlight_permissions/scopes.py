@@ -10,8 +10,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from fanlight_broker.core.topics import SEPARATORS
-from fanlight_broker.permitting.permission_rule import UNFIT, Pattern, Probe
+from fanlight_permissions.permission_rule import UNFIT, Pattern, Probe
+from fanlight_permissions.topics import SEPARATORS
 
 
 class Kind(NamedTuple):

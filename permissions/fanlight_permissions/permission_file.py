@@ -24,12 +24,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import matchcore
-from fanlight_broker.config.values import parse
-from fanlight_broker.core.limits import Limits
-from fanlight_broker.core.permissions import Action
-from fanlight_broker.core.topics import text_of
-from fanlight_broker.parsing import did_you_mean, file_text
-from fanlight_broker.permitting.permission_rule import (
+from fanlight_permissions.decisions import Action
+from fanlight_permissions.permission_rule import (
     ACTION_BITS,
     ATTRIBUTES,
     BITS,
@@ -44,7 +40,9 @@ from fanlight_broker.permitting.permission_rule import (
     pattern_of,
     value_of,
 )
-from fanlight_broker.permitting.table import DEFAULT, Effects, PermissionTable, in_order
+from fanlight_permissions.reading import TableLimits, did_you_mean, file_text, switch
+from fanlight_permissions.table import DEFAULT, Effects, PermissionTable, in_order
+from fanlight_permissions.topics import text_of
 from matchcore.patterns import selector_of
 from matchcore.selector import Selector
 
@@ -94,7 +92,7 @@ def never() -> None:
     """No pause."""
 
 
-def load(path: Path, limits: Limits, pause: Callable[[], None] = never) -> PermissionTable:
+def load(path: Path, limits: TableLimits, pause: Callable[[], None] = never) -> PermissionTable:
     """The permissions of a file, ready to decide. Raises PermissionFileError.
 
     pause  called now and then, every 1 ms or so
@@ -113,14 +111,14 @@ def _drained(rules: list[PermissionRule]) -> Iterator[PermissionRule]:
 
 
 def compile_permissions(
-    file: PermissionFile, name: str, limits: Limits, pause: Callable[[], None] = never
+    file: PermissionFile, name: str, limits: TableLimits, pause: Callable[[], None] = never
 ) -> PermissionTable:
     """The table of these rules; `name` is for errors. Raises PermissionFileError."""
     return _table(name, in_order(file.rules), len(file.rules), file.defaults, limits, pause)
 
 
 def _table(
-    name: str, rules: Iterable[PermissionRule], count: int, defaults: Effects, limits: Limits,
+    name: str, rules: Iterable[PermissionRule], count: int, defaults: Effects, limits: TableLimits,
     pause: Callable[[], None],
 ) -> PermissionTable:
     pause()
@@ -132,7 +130,7 @@ def _table(
     return table
 
 
-def read(path: Path, limits: Limits, pause: Callable[[], None] = never) -> PermissionFile:
+def read(path: Path, limits: TableLimits, pause: Callable[[], None] = never) -> PermissionFile:
     """The rules of a file. Raises PermissionFileError. What is wrong with filters is found when they are compiled."""
     try:
         text = file_text(path, FILE_BYTES_MAX)
@@ -143,7 +141,7 @@ def read(path: Path, limits: Limits, pause: Callable[[], None] = never) -> Permi
 
 
 def parse_permissions(
-    text: str, name: str, limits: Limits, pause: Callable[[], None] = never, *, is_csv: bool = False
+    text: str, name: str, limits: TableLimits, pause: Callable[[], None] = never, *, is_csv: bool = False
 ) -> PermissionFile:
     """The rules of a file's text; `name` is for errors. Raises PermissionFileError."""
     try:
@@ -154,7 +152,7 @@ def parse_permissions(
 
 
 def _rules(
-    rows: Iterator[GivenRule] | Iterator[GivenRule | PermissionRule], name: str, limits: Limits,
+    rows: Iterator[GivenRule] | Iterator[GivenRule | PermissionRule], name: str, limits: TableLimits,
     pause: Callable[[], None],
 ) -> list[PermissionRule]:
     rules: list[PermissionRule] = []
@@ -357,7 +355,7 @@ def _admin(text: str) -> int:
 
 def _is_true(key: str, cell: object) -> bool:
     try:
-        return bool(parse(cell, bool, None))
+        return switch(cell)
     except ValueError as error:
         raise WrongPermission(f"{key}: {error}") from None
 

@@ -1,4 +1,4 @@
-"""The table of permissions in force, which decides. It is core.permissions.Permissions.
+"""The table of permissions in force, which decides. It is the broker's core.permissions.Permissions.
 
     rule --its conditions--> party (parties.py) --its actions, its %u--> key word --before each filter--> FilterIndex
 
@@ -21,8 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
-from fanlight_broker.core.limits import Limits
-from fanlight_broker.core.permissions import (
+from fanlight_permissions.decisions import (
     ON_TOPICS,
     Access,
     Action,
@@ -31,10 +30,8 @@ from fanlight_broker.core.permissions import (
     Grant,
     Verdict,
 )
-from fanlight_broker.core.rule_index import OF_TOPIC
-from fanlight_broker.core.topics import ANY_WORDS, SEPARATORS, SYNTAXES, first_word
-from fanlight_broker.permitting.parties import Parties, groups_of
-from fanlight_broker.permitting.permission_rule import (
+from fanlight_permissions.parties import Parties, groups_of
+from fanlight_permissions.permission_rule import (
     ANY_TOPIC,
     BITS,
     RESERVED,
@@ -43,12 +40,14 @@ from fanlight_broker.permitting.permission_rule import (
     PermissionRule,
     fits,
 )
-from fanlight_broker.permitting.scopes import Kind, Scope, behind, filled, is_word, key_word, kind_of, met, words_of
+from fanlight_permissions.reading import TableLimits
+from fanlight_permissions.scopes import Kind, Scope, behind, filled, is_word, key_word, kind_of, met, words_of
+from fanlight_permissions.topics import ANY_WORDS, SEPARATORS, SYNTAXES, first_word
 from matchcore.errors import InvalidFilter, TopicError
 from matchcore.filters import FilterIndex
 from matchcore.grammar import parse_filter, split_topic
 from matchcore.inclusion import covers, intersects, outline
-from matchcore.kleene import Fields, holds, with_topic
+from matchcore.kleene import OF_TOPIC, Fields, holds, with_topic
 from matchcore.selector import Attribute, Selector, Source, leaves
 
 COMPARED_MAX: Final = 1_000  # filters that one filter is compared with; past it nothing is proven
@@ -85,7 +84,7 @@ class PermissionTable:
     unrestricted = False
 
     def __init__(
-        self, rules: Iterable[PermissionRule], count: int, defaults: Effects, limits: Limits,
+        self, rules: Iterable[PermissionRule], count: int, defaults: Effects, limits: TableLimits,
         pause: Callable[[], None] = lambda: None,
     ) -> None:
         self.invalid: list[Invalid] = []  # filters; the table is not to be used then

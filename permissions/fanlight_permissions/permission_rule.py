@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from ipaddress import ip_network
 from typing import Final, NamedTuple
 
-from fanlight_broker.core.permissions import Action
-from fanlight_broker.core.topics import ANY_WORDS, BROKER_ROOT, INBOX_ROOT, SEPARATORS, SYNTAXES
+from fanlight_permissions.decisions import Action
+from fanlight_permissions.topics import ANY_WORDS, BROKER_ROOT, INBOX_ROOT, SEPARATORS, SYNTAXES
 from matchcore.selector import Selector
 
 ANY_TOPIC: Final = b"#"

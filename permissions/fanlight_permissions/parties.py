@@ -14,8 +14,8 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_netw
 from sys import getsizeof
 from typing import Final
 
-from fanlight_broker.core.permissions import Asker
-from fanlight_broker.permitting.permission_rule import ANONYMOUS_GROUP, ATTRIBUTES, STARRED, Who
+from fanlight_permissions.decisions import Asker
+from fanlight_permissions.permission_rule import ANONYMOUS_GROUP, ATTRIBUTES, STARRED, Who
 from matchcore.rules import RuleIndex
 from matchcore.selector import And, Attribute, Compare, In, Like, Or, Selector, Source
 
