@@ -283,3 +283,30 @@ def test_a_topic_that_rules_cannot_look_at_is_invalid_and_reaches_nobody_in_part
     other.publish("x/y")
     assert (client.topics(), whole.topics()) == (["x/y"], ["x/y"])
     assert not client.peer.gone
+
+
+def test_however_many_classes_there_are_all_are_revoked_at_once_and_released_some_in_a_turn() -> None:
+    world = World()
+    before = Reference(deny("publish", "secret/#", user="nobody"), ALL)
+    world.broker.use_permissions(before)
+    publishers = [world.client("native", f"p{number}") for number in range(20)]
+    reader = world.client("native", "r")
+    reader.subscribe("#")
+    for publisher in publishers:
+        publisher.publish("secret/a")
+    assert reader.topics() == ["secret/a"] * 20
+    waiting: list[Any] = []
+    world.broker.turns._soon = waiting.append
+    world.broker.turns.over = lambda: True
+    world.broker._rechecking._go_on = lambda steps, round: None  # type: ignore[method-assign] # nobody is asked again
+    badges = list(world.broker.enforcement._badges.values())
+    world.broker.use_permissions(Reference(deny("publish", "secret/#"), ALL))
+    assert all(badge.revoked for badge in badges)
+    for publisher in publishers:
+        publisher.publish("secret/a")
+    assert reader.topics() == []
+    held = [sum(grant.holders for grant in before.grants.values())]
+    while waiting:
+        waiting.pop(0)()
+        held.append(sum(grant.holders for grant in before.grants.values()))
+    assert held == list(range(21, -1, -1))

@@ -40,7 +40,7 @@ from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.topics import SYNTAXES, invalid_filter, invalid_topic, masked
 from fanlight_broker.core.turns import Turns
 from fanlight_broker.core.will import Will
-from fanlight_broker.wire.badge import MAY_PUBLISH, MAY_REQUEST, MAY_RETAIN, REVOKED, Badge
+from fanlight_broker.wire.badge import MAY_PUBLISH, MAY_REQUEST, MAY_RETAIN, REVOKED, Badge, Validity
 from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.outbox import Owner
 
@@ -72,7 +72,8 @@ COUNTERS: Final[Mapping[str, str]] = {
 }
 
 
-UNKNOWN: Final = Badge(None, REVOKED, lambda kind, topic, syntax: False)  # all that its lane has is for Python
+# All that its lane has is for Python.
+UNKNOWN: Final = Badge(None, REVOKED, lambda kind, topic, syntax: False, Validity())
 
 
 class FieldsOf(Protocol):
@@ -101,6 +102,7 @@ class Enforcement:
         self._router = router
         self._turns = turns
         self._wall = wall
+        self._validity = Validity()  # of all badges by the permissions in force
         self._badges: dict[int, Badge] = {}  # by the identities of their grants
         self._idle: dict[int, Badge] = {}  # those of them that nobody has
         self._readable: dict[tuple[Badge, bytes, int], bool] = {}
@@ -114,10 +116,11 @@ class Enforcement:
         return not self.permissions.unrestricted
 
     def use(self, permissions: Permissions) -> None:
-        """Put others in force, at once, for all that is asked from now on."""
-        for badge in self._badges.values():
-            badge.number = REVOKED
-        self._badges.clear()
+        """Put others in force, at once, for all that is asked from now on, however many badges there are."""
+        self._validity.over = True
+        self._validity = Validity()
+        self._turns.later(partial(self._release, self.permissions, self._badges))
+        self._badges = {}
         self._idle.clear()
         self._readable.clear()
         self.permissions = permissions
@@ -126,12 +129,20 @@ class Enforcement:
         self._logged.clear()
         self._router.forget_permits()
 
+    def _release(self, permissions: Permissions, badges: dict[int, Badge]) -> None:
+        """Release the classes of permissions that are not in force any more, some in a turn."""
+        while badges:
+            permissions.release(badges.popitem()[1].grant)
+            if badges and self._turns.over():
+                self._turns.later(partial(self._release, permissions, badges))
+                return
+
     # -- who may do what ----------------------------------------------------------------------------------------------
 
     def badge_of(self, subscriber: Subscriber) -> Badge | None:
         """The badge of its class by the permissions in force. None: everything is permitted."""
         badge = subscriber.badge
-        if badge is not None and badge.number != REVOKED:
+        if badge is not None and not badge.revoked:
             return badge
         if badge is None and not self.restricted:
             return None
@@ -162,7 +173,7 @@ class Enforcement:
         if badge is None:
             return
         badge.holders -= 1
-        if not badge.holders and badge.number != REVOKED:
+        if not badge.holders and not badge.revoked:
             self._idle[id(badge.grant)] = badge
             if len(self._idle) > IDLE_MAX and not self._clearing:
                 self._clearing = True
@@ -174,7 +185,7 @@ class Enforcement:
         grant = self.permissions.grant_of(asker)
         badge = self._badges.get(id(grant))
         if badge is None:
-            badge = self._badges[id(grant)] = Badge(grant, grant.number, partial(self._ask, grant))
+            badge = self._badges[id(grant)] = Badge(grant, grant.number, partial(self._ask, grant), self._validity)
         else:
             self.permissions.release(grant)  # a badge holds it once, for all who have the badge
             self._idle.pop(id(grant), None)

@@ -4,8 +4,10 @@
 #        |                    '-- no --> ask, in Python: yes is kept in the route
 #        '-- None: everything is permitted                                       nothing is asked
 #
-# All clients of a class share one badge. When others take the place of the permissions it gets the number REVOKED, so
-# that no lane goes on by what the ones before have allowed: Python gives its client another badge then.
+# All clients of a class share one badge, and all badges of one set of permissions share its `Validity`. When others
+# take the place of these permissions it is over, for all badges at once and at no cost for each, so that no lane goes
+# on by what the ones before have allowed: Python gives its client another badge then. A badge whose number may be given
+# to another class, while its permissions stay in force, gets the number REVOKED.
 
 cimport cython
 
@@ -24,9 +26,14 @@ cpdef enum:    # what a PUBLISH may ask for; a route knows each apart
     MAY_REQUEST = 2
 
 @cython.final
+cdef class Validity:
+    cdef public bint over                 # other permissions are in force
+
+@cython.final
 cdef class Badge:
     cdef:
         readonly object grant             # the core's
+        readonly Validity validity        # of the permissions that it is by
         public int number                 # of the class, or REVOKED
         public object ask                 # (one of the above, topic, syntax number) -> is it allowed, always?
         public Py_ssize_t holders         # subscribers that have it

@@ -80,6 +80,8 @@ cdef class Lane(Receiver):
             return False
         if self.badge is None:
             return True
+        if self.badge.validity.over:
+            return False
         number = self.badge.number
         return (route.permits(number, MAY_PUBLISH) or self.ask(route, MAY_PUBLISH)) \
             and (not retains or route.permits(number, MAY_RETAIN) or self.ask(route, MAY_RETAIN)) \
