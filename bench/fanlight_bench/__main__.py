@@ -7,6 +7,7 @@
     python -m fanlight_bench micro ...                parts of the broker by themselves: see micro/__main__.py
     python -m fanlight_bench scaling ...              cost per message against filters, subscribers, connections
     python -m fanlight_bench peers ...                Fanlight beside other brokers: see peers/__main__.py
+    python -m fanlight_bench permissions ...          what 100,000 rules of permissions cost a broker
     python -m fanlight_bench pipeline ...             the archive in Spark: see pipeline/__main__.py
     python -m fanlight_bench start ...                how long a broker takes to listen, and its memory at rest
     python -m fanlight_bench tls-memory ...           what a connection by TLS takes of its memory
@@ -26,6 +27,7 @@ COMMANDS = {
     "micro": "parts of the broker by themselves",
     "scaling": "cost per message against filters, subscribers, connections",
     "peers": "Fanlight beside other brokers",
+    "permissions": "what 100,000 rules of permissions cost a broker",
     "pipeline": "the archive in Spark",
     "start": "how long a broker takes to listen, and its memory at rest",
     "tls-memory": "what a connection by TLS takes of its memory",
@@ -54,6 +56,10 @@ def main(arguments: list[str] | None = None) -> int:
         from fanlight_bench.peers.__main__ import main as peers
 
         return peers(rest)
+    if command == "permissions":
+        from fanlight_bench.permissions import main as permissions
+
+        return permissions(rest)
     if command == "pipeline":
         from fanlight_bench.pipeline.__main__ import main as pipeline
 

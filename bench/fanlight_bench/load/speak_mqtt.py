@@ -41,7 +41,7 @@ class MqttSpeaker(Speaker):
             if self.subscriber_aliases:
                 properties = struct.pack(">BH", TOPIC_ALIAS_MAXIMUM, self.subscriber_aliases)
             variable += length(len(properties)) + properties
-        credentials = (self.target.user, self.target.password)
+        credentials = (self.target.user_of(client), self.target.password)
         return packet(0x10, variable + b"".join(string(said) for said in (client, *credentials) if said))
 
     def subscribe(self, filters: Iterable[tuple[int, str]]) -> Iterator[tuple[bytes, int]]:

@@ -22,7 +22,8 @@ class NativeSpeaker(Speaker):
         self._null = False
 
     def hello(self, client: str) -> bytes:
-        options = {"client": client, "agent": "bench", "user": self.target.user, "password": self.target.password}
+        user, password = self.target.user_of(client), self.target.password
+        options = {"client": client, "agent": "bench", "user": user, "password": password}
         return frames.encode(frames.HELLO, frames.VERSION, {key: said for key, said in options.items() if said})
 
     def subscribe(self, filters: Iterable[tuple[int, str]]) -> Iterator[tuple[bytes, int]]:
