@@ -26,10 +26,10 @@ COPY pipeline/pyproject.toml pipeline/
 COPY clients/python/pyproject.toml clients/python/
 
 
-# EXTRA=archive: a broker that can keep an archive; its pyarrow is larger than all the rest.
+# With tokens (JWT). EXTRA=archive: a broker that can keep an archive; its pyarrow is larger than all the rest.
 FROM tools AS build
 ARG EXTRA=
-RUN python scripts/dependencies.py "broker:${EXTRA}" clients/python:cli > requirements.txt \
+RUN python scripts/dependencies.py broker:jwt "broker:${EXTRA}" clients/python:cli > requirements.txt \
  && pip wheel --wheel-dir /wheels -c constraints.txt -r requirements.txt
 COPY matchcore matchcore
 COPY permissions permissions

@@ -207,6 +207,14 @@ def test_the_image_of_the_broker_has_neither_the_load_generator_nor_the_pipeline
     assert not re.findall(r"^COPY (?:bench|pipeline) ", stages["build"], re.MULTILINE)
 
 
+def test_the_image_of_the_broker_can_check_tokens() -> None:
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    (wanted,) = re.findall(r"dependencies\.py (.*clients/python:cli) >", text)
+    arguments = wanted.replace('"broker:${EXTRA}"', "broker:").split()
+    libraries = run(sys.executable, ROOT / "scripts" / "dependencies.py", *arguments)
+    assert "pyjwt[crypto]" in libraries
+
+
 def environment(folder: Path, built: Built, *distributions: str, but: tuple[str, ...] = ()) -> tuple[Path, Path]:
     """An environment with these of ours: (its bin folder, a folder with links to the libraries that they declare)."""
     run(sys.executable, "-m", "venv", "--without-pip", folder / "venv")

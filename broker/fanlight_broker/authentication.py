@@ -1,6 +1,7 @@
 """Authentication as a part: the authenticator, made from the settings, and its files read again on SIGHUP."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from fanlight_broker import logs
@@ -13,7 +14,7 @@ from fanlight_broker.auth.token_keys import TokenKeysError
 from fanlight_broker.config import Settings
 from fanlight_broker.config.checks import certificate_groups
 from fanlight_broker.config.secret_file import SecretFileError, secret_in
-from fanlight_broker.parts import Apply, Part, PartError
+from fanlight_broker.parts import Apply, Part, PartError, SideThread
 
 if TYPE_CHECKING:
     from fanlight_broker.auth.tokens import TokenRules
@@ -27,6 +28,8 @@ class Authentication(Part):
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self._thread = SideThread()
+        self._prepared: Apply | None = None
 
     @property
     def required(self) -> bool:
@@ -46,15 +49,25 @@ class Authentication(Part):
             raise PartError(f"{file_setting(settings)}: {error}") from error
 
     async def stop(self) -> None:
+        self._thread.stop()
         await self.authenticator.close()
 
-    def reload(self, settings: Settings) -> Apply:
+    async def prepare(self, settings: Settings) -> None:
+        self._prepared = None
+        self._prepared = await self._thread.read(partial(self._read, settings))
+
+    def _read(self, settings: Settings, pause: Callable[[], None]) -> Apply:
+        """In a thread: users, keys, and the hash of a new password. Raises PartError."""
         try:
-            use = self.authenticator.prepare(credentials_of(settings))
+            return self.authenticator.prepare(credentials_of(settings), pause)
         except TokenKeysError as error:
             raise PartError(f"token_keys_file: {error}") from error
         except PasswordFileError as error:
             raise PartError(f"{file_setting(settings)}: {error}") from error
+
+    def reload(self, settings: Settings) -> Apply:
+        use, self._prepared = self._prepared, None
+        assert use is not None  # `prepare` comes before
 
         def apply() -> None:
             use()

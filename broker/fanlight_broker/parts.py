@@ -10,10 +10,13 @@ The list is in assembly.py. app.py runs it, and knows no part by its name.
 """
 
 import asyncio
+import gc
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, ClassVar, Final
+from threading import Event
+from typing import Any, ClassVar, Final, TypeVar
 
 from fanlight_broker import logs
 from fanlight_broker.admin.metric_source import MetricSource
@@ -22,6 +25,9 @@ from fanlight_broker.config import Exit, Settings
 log: Final = logs.get("app")
 
 Apply = Callable[[], None]
+Read = TypeVar("Read")
+
+PAUSE_SECONDS: Final = 50e-6  # long enough for the loop's thread to wake up, and to take the interpreter
 
 
 class PartError(Exception):
@@ -86,6 +92,33 @@ class Part:
     def exit_code(self) -> Exit:
         """What the process says at its end, once the part has stopped."""
         return Exit.OK
+
+
+class SideThread:
+    """Reads what takes long in a thread, which pauses after each millisecond or so: the loop does not wait for it."""
+
+    def __init__(self) -> None:
+        self._stopping = Event()
+
+    async def read(self, function: Callable[[Callable[[], None]], Read]) -> Read:
+        """What the function returns, or raises. It calls its argument now and then. Raises PartError after `stop`."""
+        collects = gc.isenabled()
+        gc.disable()  # a pass over what is being made cannot be interrupted, and finds nothing
+        try:
+            return await asyncio.to_thread(function, self._pause)
+        finally:
+            if collects:
+                gc.enable()
+
+    def _pause(self) -> None:
+        """In the thread."""
+        if self._stopping.is_set():
+            raise PartError("the broker stops")
+        time.sleep(PAUSE_SECONDS)
+
+    def stop(self) -> None:
+        """What is being read is given up at its next pause."""
+        self._stopping.set()
 
 
 def _nothing() -> None:

@@ -28,6 +28,7 @@ from fanlight_broker import audit
 from fanlight_broker.auth import hook, password_file, verifier
 from fanlight_broker.auth.access import Credentials
 from fanlight_broker.auth.exchanges import ScramExchange
+from fanlight_broker.auth.files import never
 from fanlight_broker.auth.hashing import hasher
 from fanlight_broker.auth.hook import Hook, HookRules, Question
 from fanlight_broker.auth.scram import MECHANISM
@@ -86,13 +87,14 @@ class PasswordAuthenticator:
         """Read the files again, and apply new credentials if they are given."""
         self.prepare(credentials or self._credentials)()
 
-    def prepare(self, credentials: Credentials) -> Callable[[], None]:
-        """Read what new credentials name, and change nothing. Returns what applies them.
+    def prepare(self, credentials: Credentials, pause: Callable[[], None] = never) -> Callable[[], None]:
+        """Read what new credentials name, and change nothing. Returns what applies them, in the loop.
 
-        Raises PasswordFileError, TokenKeysError.
+        It may run in a thread. pause: called now and then, every 1 ms or so. Raises PasswordFileError, TokenKeysError.
         """
-        found, tokens = read_users(credentials), read_tokens(credentials)
+        found, tokens = read_users(credentials, pause), read_tokens(credentials)
         users = found.users
+        pause()
         counts = Counter(user.scram.iterations for user in users.values() if user.scram is not None)
         iterations = counts.most_common(1)[0][0] if counts else ITERATIONS  # unknown users have as many
         everybody = self._everybody if credentials.password is not None else ""
@@ -317,12 +319,12 @@ def _whence(question: Question) -> dict[str, str]:
     }
 
 
-def read_users(credentials: Credentials) -> Users:
-    """Raises PasswordFileError."""
+def read_users(credentials: Credentials, pause: Callable[[], None] = never) -> Users:
+    """Raises PasswordFileError. pause: called now and then, every 1 ms or so."""
     if credentials.users_file is not None:
         from fanlight_broker.auth import users_file  # here: it brings tomllib
 
-        return users_file.read(credentials.users_file)
+        return users_file.read(credentials.users_file, pause)
     if credentials.password_file is not None:
         hashes = password_file.read(credentials.password_file)
         return Users({name: User(hash) for name, hash in hashes.items()}, b"")

@@ -19,6 +19,10 @@ class PasswordFileError(FanlightError):
     """A file of users cannot be used. The text names the file and the place, and never shows a hash."""
 
 
+def never() -> None:
+    """No pause: of what is read while nobody waits."""
+
+
 def read_text(path: Path, advice: str = "is it the right path?") -> str:
     """The file, as UTF-8. Raises PasswordFileError."""
     try:

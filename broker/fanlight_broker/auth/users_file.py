@@ -18,15 +18,18 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from fanlight_broker.auth.files import PasswordFileError, alone_in, read_text, replace_text
+from fanlight_broker.auth import plain_toml
+from fanlight_broker.auth.files import PasswordFileError, alone_in, never, read_text, replace_text
 from fanlight_broker.auth.hashing import why_not_a_hash
 from fanlight_broker.auth.password_file import why_not_a_user
 from fanlight_broker.auth.scram_keys import ScramKeys
 from fanlight_broker.auth.users import User, Users, why_not_groups, why_not_limits
+
+PAUSE_EVERY: Final = 64  # users, some 1 ms
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _NO_KEY: Final = "no decoy_key of 32 bytes in base64"
@@ -36,31 +39,38 @@ _CREATED: Final = """\
 """
 
 
-def read(path: Path) -> Users:
-    """Raises PasswordFileError."""
-    return parse(read_text(path, f"create it: fanlightd user add {path} USER"), str(path))
+def read(path: Path, pause: Callable[[], None] = never) -> Users:
+    """Raises PasswordFileError. pause: called now and then, every 1 ms or so."""
+    return parse(read_text(path, f"create it: fanlightd user add {path} USER"), str(path), pause)
 
 
-def parse(text: str, name: str) -> Users:
+def parse(text: str, name: str, pause: Callable[[], None] = never) -> Users:
     """The users of a file's text; `name` is for errors. Raises PasswordFileError."""
-    return _checked(_table(text, name), name)
+    return _checked(_table(text, name, pause), name, pause)
 
 
-def _table(text: str, name: str) -> dict[str, Any]:
+def _table(text: str, name: str, pause: Callable[[], None] = never) -> dict[str, Any]:
     try:
-        return tomllib.loads(text)
+        return plain_toml.loads(text, pause)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise PasswordFileError(f"{name}: is not TOML: {error}") from None
 
 
-def _checked(table: Mapping[str, Any], name: str) -> Users:
+def _checked(
+    table: Mapping[str, Any], name: str, pause: Callable[[], None] = never
+) -> Users:
     if unknown := table.keys() - {"users", "decoy_key"}:
         raise PasswordFileError(f"{name}: unknown key {min(unknown)!r}; it has decoy_key and the tables [users.NAME]")
     users = table.get("users", {})
     if not isinstance(users, dict):
         raise PasswordFileError(f"{name}: users must be tables: [users.NAME]")
     key = _key_of(table.get("decoy_key"), name)
-    return Users({user: _user(user, row, f"{name}, user {user!r}") for user, row in users.items()}, key)
+    found: dict[str, User] = {}
+    for user, row in users.items():
+        if len(found) % PAUSE_EVERY == PAUSE_EVERY - 1:
+            pause()
+        found[user] = _user(user, row, f"{name}, user {user!r}")
+    return Users(found, key)
 
 
 def _key_of(value: object, name: str) -> bytes:

@@ -7,11 +7,8 @@ decides is imported where there is a file, and not before. A file with an error 
 setting with an error does: the log and the metric `permissions_reloads_failed` say so.
 """
 
-import asyncio
-import gc
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from threading import Event
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from fanlight_broker import audit, logs
@@ -21,7 +18,7 @@ from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.metrics import MetricFamily
 from fanlight_broker.core.permissions import UNRESTRICTED
 from fanlight_broker.core_part import Core
-from fanlight_broker.parts import Apply, Part, PartError
+from fanlight_broker.parts import Apply, Part, PartError, SideThread
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +28,6 @@ if TYPE_CHECKING:
 
 log: Final = logs.get("permissions")
 
-PAUSE_SECONDS: Final = 50e-6  # long enough for the loop's thread to wake up, and to take the interpreter
 SHOWN_MAX: Final = 1_000  # rules with a metric of their own: the most salient ones
 RELOAD: Final = "/permissions/reload"
 
@@ -51,7 +47,7 @@ class Permitting(Part):
         self._settings, self._broker = settings, core.broker
         self._in_force: PermissionTable | None = None
         self._prepared: PermissionTable | None = None
-        self._stopping = Event()
+        self._thread = SideThread()
         self._failed = 0
 
     async def open(self) -> None:
@@ -59,7 +55,7 @@ class Permitting(Part):
             self._use(_read(self._settings.permissions, self._settings.limits, _never))
 
     async def stop(self) -> None:
-        self._stopping.set()
+        self._thread.stop()
 
     async def prepare(self, settings: Settings) -> None:
         self._prepared = None
@@ -68,22 +64,11 @@ class Permitting(Part):
 
     async def _made(self, path: "Path", limits: "Limits") -> "PermissionTable":
         """The table of a file, made in a thread. Raises PartError."""
-        collects = gc.isenabled()
-        gc.disable()  # a pass over rules that are being made cannot be interrupted, and finds nothing
         try:
-            return await asyncio.to_thread(_read, path, limits, self._pause)
+            return await self._thread.read(partial(_read, path, limits))
         except PartError:
             self._failed += 1
             raise
-        finally:
-            if collects:
-                gc.enable()
-
-    def _pause(self) -> None:
-        """In the thread. Raises PartError if the broker stops."""
-        if self._stopping.is_set():
-            raise PartError("the broker stops")
-        time.sleep(PAUSE_SECONDS)
 
     def reload(self, settings: Settings) -> Apply:
         prepared, self._prepared = self._prepared, None
