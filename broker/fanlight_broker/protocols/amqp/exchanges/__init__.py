@@ -1,0 +1,60 @@
+"""Exchanges, bindings and routing of AMQP 0-9-1 (3.1.3), with RabbitMQ's extensions. Without I/O, without a clock.
+
+One `Exchanges` is one vhost. It knows exchanges and the *names* of queues; queues, permissions and messages are the
+caller's. Names and keys are `str`, as the codec reads short strings; tables are dicts as `field_table` reads them.
+
+    exchanges = Exchanges("/", queues, keeper=keeper, topics=topics)      queues: `in` says whether a queue exists
+    exchanges.declare("x", "direct", durable=True, auto_delete=False, internal=False, arguments={}, passive=False)
+    exchanges.delete("x", if_unused=False)
+    exchanges.bind("queue", "x", "key", {})                exchanges.unbind("queue", "x", "key", {})
+    exchanges.bind_exchange("to", "from", "key", {})       exchanges.unbind_exchange("to", "from", "key", {})
+    exchanges.queue_ended("queue")                         its bindings go, and exchanges that delete themselves with them
+    exchanges.find("x")                                    the Exchange, or None; `in_force()` has all, `bindings()` too
+    reached = exchanges.publish("x", ("key", *cc, *bcc), headers, properties)         reached.queues, reached.topics
+
+Errors are `AmqpError` (protocols/amqp/errors.py, reply_codes.py: the same files as the codec's) with RabbitMQ's code
+and text: 404 for what does not exist, 403 for the default exchange, names that begin with `amq.` and publishing to an
+internal exchange, 406 for unequal redeclares and malformed arguments, 503 (which closes the connection) for a type that
+nobody knows. Deleting and unbinding what does not exist is no error, as in RabbitMQ. What fails has changed nothing.
+
+**What publish returns**, a `Reached`:
+
+    queues      names of queues, each once, however many bindings, keys and exchanges lead to it
+    topics      routing keys to publish to the broker's own topics: those that came to the shared `amq.topic` (below);
+                () in every other case. A queue that is in `queues` may be reached by a topic as well: the caller puts
+                both into one route, so that it gets one copy
+    unroutable  True: neither, so a mandatory message returns (an alternate exchange was tried)
+    prepared    None at first; the caller's own, for example the `wire.Route` of these queues. It is dropped with the
+                Reached
+    valid       False as soon as a change of bindings may have made it wrong: who keeps a Reached looks at this first
+
+For the types whose answer is a matter of the key alone (direct, fanout, topic, x-consistent-hash by key) the same key
+gives the same object until something changes, so `prepared` is made once. At most `keys_max` of them are kept in a
+vhost; when there are more, all are dropped and begun anew (a pass over that many, once in that many publishes).
+`find(name).by_headers` says that an exchange or one behind it reads headers; else the caller need not decode them:
+headers may be a callable that returns the table, and is called only when an exchange on the path reads it.
+
+**The default exchange** is `""`: a key reaches the queue of that name, if there is one. It takes no part in bindings.
+
+**Delays.** `find("x").delay(headers)` is the milliseconds for which a message to an `x-delayed-message` exchange is
+held (header `x-delay`; 0: not at all). The caller holds it (core.Delayed) and calls `publish` when it is due.
+
+**amq.topic of the vhost `/` is the broker's topic space**, so that MQTT and native clients publish to its bindings. Who
+gives `topics` (a `TopicSpace`) makes it so; without it `amq.topic` is a topic exchange like others, as in other
+vhosts. Then the bindings of queues to it are no entries of this package's index: `TopicSpace.bind(queue, key)` asks the
+owner for a subscription of the queue in the router, with AMQP's spelling, and publishing to it returns the key in
+`topics` instead of asking an index. A binding of it to another exchange is kept here, so that messages of AMQP clients
+are routed in one go; for messages of other clients `TopicSpace.watch(key)` asks the owner to listen to that filter,
+and to call `publish_onward("amq.topic", keys, headers)` with what comes, which returns the queues behind.
+
+Other topic exchanges have a `matchcore.FilterIndex` each, whose ids are the numbers of destinations: the same engine,
+and the same tiers, but not the same index. One index for all, with the exchange's name as a first word, was the
+alternative: a message to one exchange would then walk through the classes of all, the limit of words would be one less,
+and deleting an exchange would have to remove its filters one by one, in place of dropping its index.
+
+**What survives a restart** is reported to the `Keeper`: durable exchanges, and bindings between durable things. At
+the start the owner calls `declare` and `bind` with what it has stored, before anybody publishes.
+
+The files: `registry` (Exchanges) · `exchange` (Exchange, Reached) · `kinds` (the types by name) · `direct`, `fanout`,
+`topic`, `headers`, `consistent_hash`, `delayed` · `arguments` (values as RabbitMQ compares them) · `ports`.
+"""
