@@ -12,7 +12,7 @@ from fanlight_broker.core.flow import Flow
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.paces import Paces
 from fanlight_broker.core.permissions import NOWHERE, Asker, Origin
-from fanlight_broker.core.quota import NO_QUOTA, NoQuotas, Quota, Quotas
+from fanlight_broker.core.quota import NO_QUOTA, HeldQuota, Holder, NoQuotas, Per, Quota, Quotas
 from fanlight_broker.core.shares import Share, Shares, principal_of
 from fanlight_broker.core.subscriber import CLOSED_CONNECTION, Client, ClientConnection, Subscriber
 from fanlight_broker.core.teardown import Teardown
@@ -88,7 +88,7 @@ class Clients:
             quota = self.quota_of(subscriber.asker, limits)
         self.connects = number
         self._shares.join(subscriber.share)
-        outbox.pace = self.paces.join(subscriber.share.principal, quota, now)
+        self.paces.join(outbox, held_by(subscriber.share, quota), now)
         client = Client(number, subscriber, agent, address, port, outbox, connection, format, now, limits)
         subscriber.client = client
         outbox.owner = client
@@ -112,8 +112,7 @@ class Clients:
         if client.subscriber.session is None:
             self._teardown.end(client.subscriber.subscriptions)
             self._enforcement.leave(client.subscriber)
-        if client.outbox.pace is not None:
-            self.paces.leave(client.subscriber.share.principal, now)
+        self.paces.leave(client.outbox, now)
         self._shares.leave(client.subscriber.share)
         client.outbox.discard()
         client.connection = CLOSED_CONNECTION
@@ -139,15 +138,12 @@ class Clients:
 
     def _requote(self, rest: Iterator[Client], quotas: Quotas, turns: Turns, now: Callable[[], float]) -> None:
         for client in rest:
-            share, outbox = client.subscriber.share, client.outbox
+            share = client.subscriber.share
             if self.quotas is not quotas or client.connection is CLOSED_CONNECTION:
                 continue
             quota = self.quota_of(client.subscriber.asker, client.limits)
             share.bound(quota.pots)
-            if outbox.pace is None:
-                outbox.pace = self.paces.join(share.principal, quota, now())
-            else:
-                self.paces.use(outbox.pace, quota)
+            self.paces.join(client.outbox, held_by(share, quota), now())
             if turns.over():
                 turns.later(partial(self._requote, rest, quotas, turns, now))
                 return
@@ -171,6 +167,11 @@ class Clients:
             size = len((text or "").encode(errors="surrogatepass"))
             if size > most:
                 raise LimitExceeded(f"a {what} of {size} bytes", "name_bytes_max", most)
+
+
+def held_by(share: Share, quota: Quota) -> list[HeldQuota]:
+    """What holds for a client, the narrowest first."""
+    return [] if quota is NO_QUOTA else [HeldQuota(Holder(Per.USER, share.principal), quota)]
 
 
 def new_inbox() -> str:

@@ -269,9 +269,9 @@ class ProtocolConnection(ClientConnection, ABC):
             self.wait_for_room(now)
             return
         self.broker.flow.hold_back(self.client, blocker, now)
-        pace = self.outbox.pace
-        if pace is not None and blocker is pace.gate:
-            self.broker.paces.wait(pace, now)
+        for bucket in self.outbox.pace.buckets if self.outbox.pace is not None else ():
+            if blocker is bucket.gate:
+                self.broker.paces.wait(bucket, now)
 
     # -- life cycle -------------------------------------------------------------------------------------------------
 

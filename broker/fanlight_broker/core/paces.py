@@ -1,11 +1,15 @@
-"""Paces: principals that may publish so much a second and no more (wire/token_bucket.pxd has the bucket).
+"""Paces: how fast principals may publish, and be sent to (wire/token_bucket.pxd has the buckets).
 
-    a publisher owes --> its lane stops: BLOCKED by the pace's gate --> Flow.hold_back --> `wait`: a deadline
-    the deadline     --> as many publishers go on as may publish a message now; the others wait for the next one
+    a publisher owes   --> its lane stops: BLOCKED by the bucket's gate --> Flow.hold_back --> `wait`: a deadline
+    a subscriber owes  --> its sink stops flushing (net/flush.pyx), and it is in the bucket's `waiting`: a deadline
+    the deadline       --> as many publishers go on as may publish a message now, and subscribers as long as there are
+                           tokens; the others wait for the next one
 
-A principal that owes is held up alone: a gate is an outbox of nobody.
+Who owes is held up alone: a gate is an outbox of nobody, and what piles up for a subscriber meets its slow policy. A
+connection may have several buckets in each direction, of its client, its user and its group: core/quota.py.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -13,22 +17,32 @@ from typing import Final
 
 from fanlight_broker.core.deadlines import Deadlines
 from fanlight_broker.core.errors import RateExceeded
-from fanlight_broker.core.flow import Flow, Later
-from fanlight_broker.core.quota import Quota
+from fanlight_broker.core.flow import FREED_AT_ONCE, Flow, Later
+from fanlight_broker.core.quota import HeldQuota, Holder, Per, Quota
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.outbox import Outbox
-from fanlight_broker.wire.token_bucket import TokenBucket
+from fanlight_broker.wire.token_bucket import BucketChain, TokenBucket
 
-GONE_MAX: Final = 100_000  # principals without a client whose pace is remembered: some 500 bytes each
-SECONDS_MIN: Final = 0.001  # between two looks at one gate
+GONE_MAX: Final = 100_000  # holders of each kind without a client whose debts are remembered: some 1,000 bytes each
+SECONDS_MIN: Final = 0.001  # between two looks at one bucket
 
 
 @dataclass(slots=True)
 class SharedPace:
-    """The pace of one principal, and how many of its clients are connected."""
+    """The buckets of one holder of a quota, and how many clients that count in it are connected."""
 
-    pace: TokenBucket
+    publish: TokenBucket
+    deliver: TokenBucket
     clients: int = 0
+
+    def use(self, quota: Quota) -> None:
+        """Apply the rates of a quota from now on."""
+        self.publish.limit(quota.publish.messages, quota.publish.octets, quota.burst_seconds)
+        self.publish.refusing = quota.refuse
+        self.deliver.limit(quota.deliver.messages, quota.deliver.octets, quota.burst_seconds)
+
+    def full_in(self, now: float) -> float:
+        return max(self.publish.full_in(now), self.deliver.full_in(now))
 
 
 class Paces:
@@ -36,82 +50,150 @@ class Paces:
 
     def __init__(self, flow: Flow, ledger: Ledger, later: Later | None = None) -> None:
         self.held = 0  # publishers, each time that one had to wait
+        self.sat_out = 0  # subscribers, each time that one began to wait, while none of the same bucket did
         self.refused = 0  # messages
         self._flow = flow
         self._ledger = ledger
         self._later = later
-        self._of: dict[str, SharedPace] = {}
-        self._gone: Deadlines[str] = Deadlines()  # principals without a client: until their buckets are full again
-        self._paces: dict[Outbox, TokenBucket] = {}  # by the gate, while anybody waits for it
-        self._due: Deadlines[Outbox] = Deadlines()
+        self._of: dict[Holder, SharedPace] = {}
+        self._joined: dict[Outbox, tuple[Holder, ...]] = {}
+        # Holders without a client, until their buckets are full again. By kind: who invents the names of clients must
+        # not make the broker forget what users owe.
+        self._gone: dict[Per, Deadlines[Holder]] = {per: Deadlines() for per in Per}
+        self._gates: dict[Outbox, TokenBucket] = {}  # by the gate, while anybody waits for it
+        self._due: Deadlines[TokenBucket] = Deadlines()
         self._timer_at: float | None = None
+        self._nowhere = Ledger(1, _nothing)  # of the gates, which are outboxes of no connection
 
     def __len__(self) -> int:
-        """Principals with a pace."""
+        """Holders with a pace."""
         return len(self._of)
 
-    def join(self, principal: str, quota: Quota, now: float) -> TokenBucket | None:
-        """A client of a principal is connected. Returns the pace of all of them, if they have one."""
-        held = self._of.get(principal)
-        if held is None:
-            if not quota.publish:
-                return None
-            held = self._of[principal] = SharedPace(TokenBucket(now=now))
-            # The outbox of no connection, in a ledger of its own.
-            held.pace.gate = Outbox(Ledger(1, _nothing), 1, "pause")
-        self._gone.discard(principal)
-        held.clients += 1
-        self.use(held.pace, quota)
-        return held.pace
+    def __iter__(self) -> Iterator[tuple[Holder, SharedPace]]:
+        return iter(self._of.items())
 
-    @staticmethod
-    def use(pace: TokenBucket, quota: Quota) -> None:
-        """Apply the rates of a quota from now on."""
-        pace.limit(quota.publish.messages, quota.publish.octets, quota.burst_seconds)
-        pace.refusing = quota.refuse
+    def join(self, outbox: Outbox, quotas: Sequence[HeldQuota], now: float) -> None:
+        """Give the connection of a client the buckets of its quotas, the narrowest first; or others, in their place."""
+        before = self._joined.get(outbox, ())
+        wanted = tuple(each for each in quotas if each.quota.publish or each.quota.deliver)
+        if not wanted and not before:
+            return
+        for holder, _ in wanted:
+            if holder not in before:
+                self._enter(holder, now)
+        self._joined[outbox] = tuple(holder for holder, _ in wanted)
+        paces = []
+        for holder, quota in wanted:
+            pace = self._of[holder]
+            pace.use(quota)
+            paces.append(pace)
+        outbox.pace = chain([pace.publish for pace in paces if limits(pace.publish)])
+        self._sit_no_more(outbox)
+        outbox.delivery = chain([pace.deliver for pace in paces if limits(pace.deliver)])
+        for holder in before:
+            if holder not in self._joined[outbox]:
+                self._free_all(self._of[holder], now)  # it may wait for one that is not its own any more
+                self._leave(holder, now)
+            else:
+                self._look_again(self._of[holder], now)
+        if outbox.sits_out:
+            outbox.sit_no_more()
+        if not wanted:
+            del self._joined[outbox]
 
-    def leave(self, principal: str, now: float) -> None:
-        """A client that had a pace is not connected any more. What is owed is owed by the next one, too."""
-        held = self._of[principal]
-        held.clients -= 1
-        if held.clients == 0:
-            self._gone.set(principal, now + held.pace.full_in(now))
-            if len(self._gone) > GONE_MAX:
-                del self._of[next(iter(self._gone.due(inf, 1)))]
+    def leave(self, outbox: Outbox, now: float) -> None:
+        """A client is not connected any more. What is owed is owed by the next one, too."""
+        self._sit_no_more(outbox)
+        outbox.pace = outbox.delivery = None
+        for holder in self._joined.pop(outbox, ()):
+            self._leave(holder, now)
 
-    def check(self, pace: TokenBucket, now: float) -> None:
+    def _enter(self, holder: Holder, now: float) -> None:
+        pace = self._of.get(holder)
+        if pace is None:
+            pace = self._of[holder] = SharedPace(TokenBucket(now=now), TokenBucket(now=now))
+            pace.publish.gate = Outbox(self._nowhere, 1, "pause")
+            pace.deliver.on_wait = self._wait_to_be_sent
+        self._gone[holder.per].discard(holder)
+        pace.clients += 1
+
+    def _leave(self, holder: Holder, now: float) -> None:
+        pace, gone = self._of[holder], self._gone[holder.per]
+        pace.clients -= 1
+        if pace.clients:
+            return
+        gone.set(holder, now + pace.full_in(now))
+        if len(gone) > GONE_MAX:
+            del self._of[next(iter(gone.due(inf, 1)))]
+
+    def check(self, pace: BucketChain, now: float) -> None:
         """Raises RateExceeded for a message that is published too fast, where such are refused."""
-        if pace.refusing and pace.owes_now(now):
-            self.refused += 1
-            by = "publish_messages" if pace.messages_rate < inf else "publish_bytes"
-            raise RateExceeded(
-                f"published too fast; again in {pace.seconds(now):.3g} s", by,
-                min(pace.messages_rate, pace.octets_rate),
-            )
+        for bucket in pace.buckets:
+            if bucket.refusing and bucket.owes_now(now):
+                self.refused += 1
+                by = "publish_messages" if bucket.messages_rate < inf else "publish_bytes"
+                raise RateExceeded(
+                    f"published too fast; again in {bucket.seconds(now):.3g} s", by,
+                    min(bucket.messages_rate, bucket.octets_rate),
+                )
 
-    def wait(self, pace: TokenBucket, now: float) -> None:
-        """A publisher waits for this pace's gate."""
+    def wait(self, bucket: TokenBucket, now: float) -> None:
+        """A publisher waits for this bucket's gate."""
         self.held += 1
-        if pace.gate not in self._paces:
-            self._paces[pace.gate] = pace
-            self._set(pace.gate, now + pace.seconds(now), now)
+        if bucket.gate not in self._gates:
+            self._gates[bucket.gate] = bucket
+            self._set(bucket, now + bucket.seconds(now), now)
+
+    def _wait_to_be_sent(self, bucket: TokenBucket) -> None:
+        """A subscriber waits for this bucket; as one of several it is looked at with the others."""
+        self.sat_out += 1
+        now = self._ledger.now
+        self._set(bucket, now + bucket.seconds(now), now)
+
+    # -- by the clock -----------------------------------------------------------------------------------------------
 
     def sweep(self, now: float) -> None:
         """Let those go on that may, and forget those that owe nothing."""
-        for principal in self._gone.due(now, len(self._gone)):
-            del self._of[principal]
-        for gate in self._due.due(now, len(self._due)):
-            pace = self._paces[gate]
-            if not self._flow.go_on_some(gate, now, max(1, pace.room(now))):
-                del self._paces[gate]
-            else:
-                self._due.set(gate, now + max(SECONDS_MIN, pace.seconds(now)))
+        for gone in self._gone.values():
+            for holder in gone.due(now, len(gone)):
+                del self._of[holder]
+        for bucket in self._due.due(now, len(self._due)):
+            if self._let_go_on(bucket, now):
+                self._due.set(bucket, now + max(SECONDS_MIN, bucket.seconds(now)))
         first = self._due.first
         if first is not None:
             self._set_timer(first, now)
 
-    def _set(self, gate: Outbox, at: float, now: float) -> None:
-        self._due.set(gate, at)
+    def _let_go_on(self, bucket: TokenBucket, now: float) -> bool:
+        """As many as there are tokens for, the ones that have waited longest. True if others still wait."""
+        if bucket.gate in self._gates and not self._flow.go_on_some(bucket.gate, now, max(1, bucket.room(now))):
+            del self._gates[bucket.gate]
+        self._ledger.now = now
+        for _ in range(FREED_AT_ONCE):
+            if not bucket.waits or bucket.seconds(now) > 0:
+                break
+            bucket.next_waiting().sit_no_more()
+        return bucket.gate in self._gates or bucket.waits
+
+    def _free_all(self, pace: SharedPace, now: float) -> None:
+        while pace.publish.gate in self._gates and self._flow.go_on_some(pace.publish.gate, now, FREED_AT_ONCE):
+            pass
+        self._gates.pop(pace.publish.gate, None)
+
+    def _look_again(self, pace: SharedPace, now: float) -> None:
+        """Its rates have changed: those who wait may have to wait for less long."""
+        for bucket in (pace.publish, pace.deliver):
+            if bucket.gate in self._gates or bucket.waits:
+                self._set(bucket, now + bucket.seconds(now), now)
+
+    @staticmethod
+    def _sit_no_more(outbox: Outbox) -> None:
+        """It does not wait for any of its buckets any more."""
+        for bucket in outbox.delivery.buckets if outbox.delivery is not None else ():
+            bucket.waits_no_more(outbox)
+
+    def _set(self, bucket: TokenBucket, at: float, now: float) -> None:
+        self._due.set(bucket, at)
         self._set_timer(at, now)
 
     def _set_timer(self, at: float, now: float) -> None:
@@ -123,6 +205,18 @@ class Paces:
         if self._timer_at == at:  # else an earlier one has fired since this one was set
             self._timer_at = None
             self.sweep(now)
+
+
+def limits(bucket: TokenBucket) -> bool:
+    return min(bucket.messages_rate, bucket.octets_rate) < inf
+
+
+def chain(buckets: Sequence[TokenBucket]) -> BucketChain | None:
+    """Those of one connection; None: there are none."""
+    found = None
+    for bucket in reversed(buckets):
+        found = BucketChain(bucket, found)
+    return found
 
 
 def _nothing() -> None:

@@ -7,7 +7,8 @@ clients connects (`Quotas`), and again when others are put in force.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from enum import StrEnum
+from typing import Final, NamedTuple, Protocol
 
 from fanlight_broker.core.permissions import Asker
 from fanlight_broker.core.shares import SharedPot
@@ -28,20 +29,34 @@ class Rate:
         return self.messages > 0 or self.octets > 0
 
 
+class Per(StrEnum):
+    """Whose clients have a quota together."""
+
+    USER = "user"  # all of one principal: of a verified user, or else of an address
+
+
+class Holder(NamedTuple):
+    """Whose a quota is. The key of all that is counted for it."""
+
+    per: Per
+    name: str
+
+
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """Of one principal: all its clients and sessions together. What is not named is not bounded by it."""
+    """Of one holder: all its clients and sessions together. What is not named is not bounded by it."""
 
     name: str = ""  # of the entry that it comes from; for people
     pots: Mapping[SharedPot, int] = field(default_factory=dict)
     connections: int | None = None
     publish: Rate = Rate()
+    deliver: Rate = Rate()  # what is sent to them, in bytes of whole frames
     burst_seconds: float = 1.0  # of each rate, that may pass at once
     refuse: bool = False  # what is published too fast: else its publisher is not read from for a while
 
 
 NO_QUOTA: Final = Quota()
-RATES: Final = ("publish_messages", "publish_bytes")  # a second
+RATES: Final = ("publish_messages", "publish_bytes", "deliver_messages", "deliver_bytes")  # a second
 COUNTS: Final = ("connections",)
 OTHERS: Final = ("burst_seconds", "over_rate")
 POTS: Final = tuple(pot.value for pot in SharedPot)
@@ -72,6 +87,7 @@ def quota_of(entries: Mapping[str, object], name: str = "") -> Quota:
         name, {SharedPot(key): value for key, value in counts.items() if key in POTS},
         counts.get("connections"),
         Rate(rates.get("publish_messages", 0.0), rates.get("publish_bytes", 0.0)),
+        Rate(rates.get("deliver_messages", 0.0), rates.get("deliver_bytes", 0.0)),
         burst, refuse,
     )  # fmt: skip
 
@@ -86,6 +102,13 @@ def _number(key: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**56:
         raise InvalidQuota(f"{key} is {value!r}; it is a number from 0 up, and 0 is no limit")
     return float(value)
+
+
+class HeldQuota(NamedTuple):
+    """A quota that holds for a client, and whose it is."""
+
+    holder: Holder
+    quota: Quota
 
 
 class Quotas(Protocol):

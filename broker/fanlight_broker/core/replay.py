@@ -199,6 +199,10 @@ class Replay:
         self.listener.replay_failed(self, error)
 
     def _ask(self) -> None:
+        pace = self.client.outbox.delivery
+        if pace is not None and pace.owing(self._flow.ledger.now) is not None:
+            self._flow.refill(self.client.outbox)  # which `drained` follows, when it owes nothing
+            return
         self._asked = True
         self._reading.ask(self._end, self._part_read)
 
@@ -224,7 +228,10 @@ class Replay:
         messages = self._allowed(part.messages)
         self.delivered += len(messages)
         if messages:
-            self.client.outbox.write(b"".join(messages))
+            octets = b"".join(messages)
+            self.client.outbox.write(octets)
+            if self.client.outbox.delivery is not None:  # which the outbox takes for answers
+                self.client.outbox.delivery.take(len(messages), len(octets), self._flow.ledger.now)
         if not part.at_end:
             if part.messages:
                 self._flow.refill(self.client.outbox)

@@ -25,6 +25,9 @@ cdef class SocketSink(Sink):
         object fault                   # the exception that a flush outside of a turn raised: for the Flusher
 
     cdef int flush(self) except -1
+    cdef int send(self, Py_ssize_t most) except -1
+    cdef int send_paced(self) except -1
+    cdef int sit_out(self) except -1
     cdef int end(self) except -1
     cdef int through_transport(self, bytes octets) except -1
 

@@ -8,9 +8,13 @@ descriptor of its own (TLS), a connection is flushed through the transport altog
 """
 
 from libc.errno cimport EAGAIN, EINTR, errno
+from libc.math cimport INFINITY
+from libc.stdint cimport uint64_t
 
+from fanlight_broker.wire.debug cimport check
 from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.outbox cimport Outbox, Sink
+from fanlight_broker.wire.token_bucket cimport TokenBucket
 
 cdef extern from "<sys/uio.h>" nogil:
     struct iovec:
@@ -53,7 +57,8 @@ cdef class SocketSink(Sink):
 
     def resumed(self):
         """The transport has sent everything (asyncio's resume_writing)."""
-        self.full = self.outbox.stuck = False
+        self.full = False
+        self.outbox.stuck = self.outbox.sits_out
         self.flush()
 
     def paused(self):
@@ -93,23 +98,42 @@ cdef class SocketSink(Sink):
         return self.outbox.size + (0 if self.broken else self.transport.get_write_buffer_size())
 
     cdef int flush(self) except -1:
+        cdef Outbox outbox = self.outbox
+        if outbox.delivery is None:
+            self.send(outbox.size)
+        else:
+            self.send_paced()
+            if outbox.refill and outbox.size == 0 and not self.closing and not outbox.sits_out \
+                    and outbox.delivery.first_owing(outbox.ledger.now) is not None:
+                self.sit_out()    # what there is to get waits as well
+        if (outbox.pausing and outbox.drained()) or (outbox.refill and outbox.size == 0 and not outbox.sits_out):
+            outbox.refill = False
+            self.on_drained(outbox)
+        if self.closing and not self.full and not self.broken and outbox.size == 0:
+            self.end()
+        return 0
+
+    cdef int send(self, Py_ssize_t most) except -1:
+        """Send so many bytes, as far as the socket takes them: all, or those of whole frames."""
         cdef char* starts[MOST_RUNS]
         cdef Py_ssize_t sizes[MOST_RUNS]
         cdef iovec runs[MOST_RUNS]
         cdef msghdr message
-        cdef Py_ssize_t total, sent
+        cdef Py_ssize_t total, sent, before
         cdef int i, n
         cdef Outbox outbox = self.outbox
-        while not self.full and not self.broken and outbox.size:
+        while not self.full and not self.broken and outbox.size and most > 0:
+            before = outbox.size
             if self.fd < 0:
-                self.through_transport(outbox.read(TRANSPORT_BYTES))
+                self.through_transport(outbox.read(min(most, TRANSPORT_BYTES)))
+                most -= before - outbox.size
                 continue
             n = outbox.gather(starts, sizes, MOST_RUNS)
             total = 0
             for i in range(n):
                 runs[i].iov_base = starts[i]
-                runs[i].iov_len = sizes[i]
-                total += sizes[i]
+                runs[i].iov_len = min(sizes[i], most - total)
+                total += runs[i].iov_len
             memset(&message, 0, sizeof(message))
             message.msg_iov = runs
             message.msg_iovlen = n
@@ -124,6 +148,7 @@ cdef class SocketSink(Sink):
                 if errno == EAGAIN:
                     # This transport waits only while it has something to send: it gets the first frame.
                     self.through_transport(outbox.read(1))
+                    most -= before - outbox.size
                     continue
                 # The transport's read sees the error too and ends the connection in good order; this is only faster.
                 self.abort()
@@ -132,13 +157,41 @@ cdef class SocketSink(Sink):
             outbox.ledger.bytes_out += sent
             outbox.meter.bytes_out += sent
             rest = outbox.consume(sent)
+            most -= before - outbox.size
             if rest:
                 self.through_transport(rest)
-        if (outbox.pausing and outbox.drained()) or (outbox.refill and outbox.size == 0):
-            outbox.refill = False
-            self.on_drained(outbox)
-        if self.closing and not self.full and not self.broken and outbox.size == 0:
-            self.end()
+        return 0
+
+    cdef int send_paced(self) except -1:
+        """The same, no more than the rates of its client allow; it sits out while it owes (core/paces.py). Answers pass
+        up to the first message that waits. What is sent before the end of a connection is paid by the next one.
+        """
+        cdef Outbox outbox = self.outbox
+        cdef double now = outbox.ledger.now, messages, octets
+        cdef Py_ssize_t size, allowed
+        cdef uint64_t sent
+        while not self.full and not self.broken and outbox.size:
+            allowed = outbox.size
+            if not self.closing:
+                messages = octets = 0 if outbox.sits_out else INFINITY
+                outbox.delivery.least(now, &messages, &octets)
+                allowed = outbox.front(messages, octets)
+            if allowed == 0:
+                if not outbox.sits_out:
+                    self.sit_out()
+                break
+            sent, size = outbox.sent, outbox.size - outbox.control_size
+            self.send(allowed)
+            outbox.delivery.spend(outbox.sent - sent, size - (outbox.size - outbox.control_size), now)
+        return 0
+
+    cdef int sit_out(self) except -1:
+        """Wait for the first bucket that owes."""
+        cdef Outbox outbox = self.outbox
+        cdef TokenBucket bucket = outbox.delivery.first_owing(outbox.ledger.now)
+        check(bucket is not None, b"a connection waits that owes nothing")
+        outbox.sits_out = outbox.stuck = True
+        bucket.add_waiting(outbox)
         return 0
 
     cdef int end(self) except -1:

@@ -21,11 +21,12 @@ log: Final = logs.get("quotas")
 COUNTERS: Final = {
     "quota_connections_refused": "Clients refused because their user or address has as many connections as its quota",
     "quota_holds": "Times a publisher over its rate was not read from for a while",
+    "quota_delivery_holds": "Times nothing was sent for a while to the connections of a user over its rate",
     "quota_refused": "Messages refused because their publisher was over its rate",
 }
 GAUGES: Final = {
     "quotas_in_force": "Entries of the file of quotas",
-    "quota_paces": "Users and addresses that have a rate, and publish or did a moment ago",
+    "quota_paces": "Those who have a rate of messages or bytes, and are connected or were a moment ago",
 }
 
 
@@ -67,6 +68,7 @@ class QuotaPart(Part):
         return {
             "quota_connections_refused": self._broker.shares.connections_refused,
             "quota_holds": self._broker.paces.held,
+            "quota_delivery_holds": self._broker.paces.sat_out,
             "quota_refused": self._broker.paces.refused,
         }
 

@@ -84,5 +84,6 @@ cdef class Frames:
     cdef int squeeze(self) except -1
     cdef int forget_all(self) except -1
     cdef int gather(self, char** starts, Py_ssize_t* sizes, int most) except -1
+    cdef Py_ssize_t front(self, double messages, double octets) except -1
     cdef Py_ssize_t shared_part(self, Frame* frame, Py_ssize_t nth, const char** at) except -1
     cdef int free_buffers(self) except -1

@@ -172,6 +172,45 @@ cdef class Frames:
             n += 1
         return n
 
+    cdef Py_ssize_t front(self, double messages, double octets) except -1:
+        """The bytes of the frames at the front up to the message for which a bucket has no token left: the last that
+        passes may take more octets than there are.
+        """
+        cdef Py_ssize_t i, total = 0, nth = 0, size, done, mask = self.frames_capacity - 1
+        cdef Frame* frame
+        cdef const char* body
+        cdef Batch batch
+        if self.dead:
+            self.squeeze()
+        for i in range(self.count):
+            frame = &self.frames[(self.first + i) & mask]
+            if not frame.flags & MESSAGE:
+                total += frame.inline_size
+                continue
+            if messages < 1 or octets < 1:
+                return total
+            size = frame.inline_size
+            if frame.flags & BATCH:
+                batch = <Batch> self.bodies[nth]
+                nth += 1
+                done = frame.done
+                while done < batch.size:
+                    if messages < 1 or octets < 1:
+                        return total
+                    size = batch.upto(done, 1, True)
+                    done += size
+                    total += size
+                    messages -= 1
+                    octets -= size
+                continue
+            if frame.flags & SHARED:
+                size += self.shared_part(frame, nth, &body)
+                nth += 1
+            total += size
+            messages -= 1
+            octets -= size
+        return total
+
     cdef Py_ssize_t shared_part(self, Frame* frame, Py_ssize_t nth, const char** at) except -1:
         """Where what a frame shares with other outboxes begins. Returns how many bytes of it are still to be sent."""
         cdef object body = self.bodies[nth]

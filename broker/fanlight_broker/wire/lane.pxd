@@ -76,7 +76,7 @@ cdef class Lane(Receiver):
         decides, and says what is wrong. So it is for a message that is more than its client's pace allows.
         """
         cdef int number
-        if self.outbox.pace is not None and self.outbox.pace.refusing and self.outbox.pace.owes(self.ledger.now):
+        if self.outbox.pace is not None and self.outbox.pace.owes(self.ledger.now, True):
             return False
         if self.badge is None:
             return True
@@ -89,8 +89,8 @@ cdef class Lane(Receiver):
 
     cdef inline bint unread(self) except -1:
         """Has the client too many unread answers, or published too fast? Then it is not read from: BLOCKED."""
-        if self.outbox.pace is not None and not self.outbox.pace.refusing and self.outbox.pace.owes(self.ledger.now):
-            self.blocker = <Outbox> self.outbox.pace.gate
+        if self.outbox.pace is not None and self.outbox.pace.owes(self.ledger.now, False):
+            self.blocker = <Outbox> self.outbox.pace.first_owing(self.ledger.now).gate
             self.stop()
             return True
         if self.outbox.control_size <= self.control_max:

@@ -8,7 +8,7 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire.frames cimport Frame, Frames
 from fanlight_broker.wire.ledger cimport Ledger, Meter
-from fanlight_broker.wire.token_bucket cimport TokenBucket
+from fanlight_broker.wire.token_bucket cimport BucketChain
 from fanlight_broker.wire.batch cimport Batch
 
 cdef enum Policy:
@@ -39,7 +39,9 @@ cdef class Outbox(Frames):
     cdef:
         Ledger ledger
         public Meter meter                 # of the port that accepted its connection
-        public TokenBucket pace                   # of what its client publishes; None: as fast as it likes
+        public BucketChain pace            # of what its client publishes; None: as fast as it likes
+        public BucketChain delivery        # of what is sent to its client, as far as they are messages; None: the same
+        readonly bint sits_out             # nothing is sent before one of these has been paid, which it waits for
         readonly Py_ssize_t limit          # bytes, for messages
         public Py_ssize_t frame_max        # bytes of the largest message its client takes
         Policy policy_code

@@ -1,7 +1,7 @@
 from typing import Any, final
 
 from fanlight_broker.wire.ledger import Ledger, Meter
-from fanlight_broker.wire.token_bucket import TokenBucket
+from fanlight_broker.wire.token_bucket import BucketChain
 
 POLICIES: tuple[str, ...]
 BURST: int
@@ -15,7 +15,9 @@ class Owner: ...
 @final
 class Outbox:
     meter: Meter
-    pace: TokenBucket | None
+    pace: BucketChain | None
+    delivery: BucketChain | None
+    sits_out: bool
     limit: int
     frame_max: int
     size: int
@@ -57,6 +59,7 @@ class Outbox:
     def hold_back(self, publisher: Outbox | None = None) -> bool: ...
     def hold_publishers(self) -> None: ...
     def drained(self) -> bool: ...
+    def sit_no_more(self) -> None: ...
     def lose_patience(self) -> None: ...
     @property
     def losable(self) -> int: ...

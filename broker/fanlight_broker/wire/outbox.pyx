@@ -419,6 +419,12 @@ cdef class Outbox:
             return True
         return False
 
+    def sit_no_more(self):
+        """What its deliveries owe is paid: send what waits."""
+        self.sits_out = self.stuck = False
+        if self.sink is not None:
+            self.sink.flush_now()
+
     def lose_patience(self):
         """Hold nobody back any more, however full it is: the policy says what happens to messages."""
         self.patient = self.crowded = False

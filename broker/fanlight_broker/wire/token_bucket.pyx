@@ -1,6 +1,8 @@
 # cython: language_level=3
 """How fast one principal may publish, or be sent to: see token_bucket.pxd."""
 
+from collections import OrderedDict
+
 cimport cython
 from libc.math cimport INFINITY
 
@@ -8,7 +10,6 @@ cdef double BURST_SECONDS = 1.0    # of the rate: what may pass at once
 
 
 @cython.final
-@cython.no_gc
 cdef class TokenBucket:
     """Two token buckets, full at first.
 
@@ -74,3 +75,69 @@ cdef class TokenBucket:
         if self.octets < 1:
             seconds = max(seconds, (1 - self.octets) / self.octets_rate)
         return seconds
+
+    # -- who waits to be sent to ------------------------------------------------------------------------------------
+
+    cdef int add_waiting(self, outbox) except -1:
+        if self.waiting is None:
+            self.waiting = OrderedDict()
+        self.waiting[outbox] = None
+        if len(self.waiting) == 1:
+            self.on_wait(self)
+        return 0
+
+    @property
+    def waits(self):
+        """Does anybody wait to be sent to?"""
+        return self.waiting is not None
+
+    def next_waiting(self):
+        """The outbox that has waited longest; it waits no more. There is one."""
+        outbox = next(iter(self.waiting))
+        self.waits_no_more(outbox)
+        return outbox
+
+    def waits_no_more(self, outbox not None):
+        if self.waiting is not None:
+            self.waiting.pop(outbox, None)
+            if not self.waiting:
+                self.waiting = None
+
+
+@cython.final
+cdef class BucketChain:
+    """The buckets of one connection, in one direction. Those that wait wait for the first that owes."""
+
+    def __cinit__(self, TokenBucket bucket not None, BucketChain wider=None):
+        self.bucket, self.wider = bucket, wider
+
+    @property
+    def buckets(self):
+        return (self.bucket,) if self.wider is None else (self.bucket, *self.wider.buckets)
+
+    def take(self, double messages, double octets, double now):
+        """`spend` for Python."""
+        self.spend(messages, octets, now)
+
+    def owing(self, double now):
+        """The first of them that owes, or None."""
+        return self.first_owing(now)
+
+    cdef void spend_all(self, double messages, double octets, double now) noexcept:
+        self.spend(messages, octets, now)
+
+    cdef bint any_owes(self, double now, bint refusing) noexcept:
+        return self.owes(now, refusing)
+
+    cdef TokenBucket first_owing(self, double now):
+        if self.bucket.owes(now):
+            return self.bucket
+        return None if self.wider is None else self.wider.first_owing(now)
+
+    cdef void least(self, double now, double* messages, double* octets) noexcept:
+        """The tokens that there are now, of the one that has least: what the two hold already, or less."""
+        self.bucket.fill(now)
+        messages[0] = min(messages[0], self.bucket.messages)
+        octets[0] = min(octets[0], self.bucket.octets)
+        if self.wider is not None:
+            self.wider.least(now, messages, octets)

@@ -6,28 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fanlight_broker.core.permissions import Asker
-from fanlight_broker.core.quota import NO_QUOTA, Quota, quota_of
 from fanlight_broker.protocols.mqtt.packets import PubAck, Publish
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode as R
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from tests.broker.protocols.mqtt import world as mqtt
 from tests.broker.protocols.native import world as native
 from tests.broker.protocols.native.world import messages
-
-FAST, SLOW = "192.0.2.66", "192.0.2.1"
-
-
-class ByAddress:
-    """Quotas of one address."""
-
-    empty = False
-
-    def __init__(self, address: str, **entries: Any) -> None:
-        self._address, self._quota = address, quota_of(entries)
-
-    def of(self, asker: Asker, own: Any) -> Quota:
-        return self._quota if asker.address == self._address else NO_QUOTA
+from tests.broker.protocols.sinks import FREE as SLOW
+from tests.broker.protocols.sinks import PACED as FAST
+from tests.broker.protocols.sinks import ByAddress
 
 
 def native_world(**entries: Any) -> native.World:

@@ -47,8 +47,11 @@ def publish(peer: Peer, now: float) -> bool:
             lane.done()
         case Refused(error=errors.QueueFull()) if qos and peer.version is V3:
             return False  # 3.1.1 has no word for it: it waits, as a message does that no queue has room for
-        case Refused(error=errors.RateExceeded()) if qos and peer.version is V3 and lane.outbox.pace is not None:
-            lane.hold_back(lane.outbox.pace.gate)  # nor for this
+        case Refused(error=errors.RateExceeded()) if (
+            qos and peer.version is V3 and lane.outbox.pace is not None
+            and (owing := lane.outbox.pace.owing(now)) is not None
+        ):
+            lane.hold_back(owing.gate)  # nor for this
             return False
         case Refused(error=errors.StoreUnavailable()) if peer.version is V3:
             lane.hold_back(peer.broker.acknowledgements.close_gate())  # 3.1.1 has no word for it
