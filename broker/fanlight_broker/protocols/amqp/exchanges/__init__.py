@@ -8,16 +8,17 @@ caller's. Names and keys are `str`, as the codec reads short strings; tables are
     exchanges.delete("x", if_unused=False)
     exchanges.bind("queue", "x", "key", {})                exchanges.unbind("queue", "x", "key", {})
     exchanges.bind_exchange("to", "from", "key", {})       exchanges.unbind_exchange("to", "from", "key", {})
-    exchanges.queue_ended("queue")                         its bindings go, and exchanges that delete themselves with them
-    exchanges.find("x")                                    the Exchange, or None; `in_force()` has all, `bindings()` too
-    reached = exchanges.publish("x", ("key", *cc, *bcc), headers, properties)         reached.queues, reached.topics
+    exchanges.queue_ended("queue")                         its bindings go, and exchanges that delete themselves then
+    exchanges.find("x")                                    the AmqpExchange, or None; `in_force()` has all
+    exchanges.bindings("x"), exchanges.bindings_to("queue")
+    reached = exchanges.publish("x", "key", headers, properties, more_keys=(*cc, *bcc))     reached.queues, .topics
 
 Errors are `AmqpError` (protocols/amqp/errors.py, reply_codes.py: the same files as the codec's) with RabbitMQ's code
 and text: 404 for what does not exist, 403 for the default exchange, names that begin with `amq.` and publishing to an
 internal exchange, 406 for unequal redeclares and malformed arguments, 503 (which closes the connection) for a type that
 nobody knows. Deleting and unbinding what does not exist is no error, as in RabbitMQ. What fails has changed nothing.
 
-**What publish returns**, a `Reached`:
+**What publish returns**, a `Destinations`:
 
     queues      names of queues, each once, however many bindings, keys and exchanges lead to it
     topics      routing keys to publish to the broker's own topics: those that came to the shared `amq.topic` (below);
@@ -25,14 +26,15 @@ nobody knows. Deleting and unbinding what does not exist is no error, as in Rabb
                 both into one route, so that it gets one copy
     unroutable  True: neither, so a mandatory message returns (an alternate exchange was tried)
     prepared    None at first; the caller's own, for example the `wire.Route` of these queues. It is dropped with the
-                Reached
-    valid       False as soon as a change of bindings may have made it wrong: who keeps a Reached looks at this first
+                answer
+    valid       False as soon as a change of bindings may have made it wrong, and from the start where it is that of one
+                message only: who keeps an answer looks at this first
 
 For the types whose answer is a matter of the key alone (direct, fanout, topic, x-consistent-hash by key) the same key
-gives the same object until something changes, so `prepared` is made once. At most `keys_max` of them are kept in a
-vhost; when there are more, all are dropped and begun anew (a pass over that many, once in that many publishes).
-`find(name).by_headers` says that an exchange or one behind it reads headers; else the caller need not decode them:
-headers may be a callable that returns the table, and is called only when an exchange on the path reads it.
+gives the same object until something on its path changes, so `prepared` is made once (kept_answers.py has the bound).
+`headers` may be a callable that returns the table, or None: it is called only when an exchange on the path reads it, so
+the caller need not decode headers for the others. `properties` are the codec's BasicProperties, or any object with
+`message_id`, `correlation_id` and `timestamp`; only a consistent hash by property reads them.
 
 **The default exchange** is `""`: a key reaches the queue of that name, if there is one. It takes no part in bindings.
 
@@ -45,7 +47,8 @@ vhosts. Then the bindings of queues to it are no entries of this package's index
 owner for a subscription of the queue in the router, with AMQP's spelling, and publishing to it returns the key in
 `topics` instead of asking an index. A binding of it to another exchange is kept here, so that messages of AMQP clients
 are routed in one go; for messages of other clients `TopicSpace.watch(key)` asks the owner to listen to that filter,
-and to call `publish_onward("amq.topic", keys, headers)` with what comes, which returns the queues behind.
+and to call `publish_onward("amq.topic", key, headers)` with what comes (not with what an AMQP client published by
+`publish`, which has been routed on), which returns the queues behind.
 
 Other topic exchanges have a `matchcore.FilterIndex` each, whose ids are the numbers of destinations: the same engine,
 and the same tiers, but not the same index. One index for all, with the exchange's name as a first word, was the
@@ -55,6 +58,13 @@ and deleting an exchange would have to remove its filters one by one, in place o
 **What survives a restart** is reported to the `Keeper`: durable exchanges, and bindings between durable things. At
 the start the owner calls `declare` and `bind` with what it has stored, before anybody publishes.
 
-The files: `registry` (Exchanges) · `exchange` (Exchange, Reached) · `kinds` (the types by name) · `direct`, `fanout`,
-`topic`, `headers`, `consistent_hash`, `delayed` · `arguments` (values as RabbitMQ compares them) · `ports`.
+The files: `registry` (Exchanges) · `exchange` (AmqpExchange, Destinations) · `kinds` (the types by name) · `direct`,
+`fanout`, `topic`, `shared`, `headers`, `conditions`, `consistent_hash` · `kept_answers` · `arguments` (values as
+RabbitMQ compares them) · `ports` (what the owner provides).
 """
+
+from fanlight_broker.protocols.amqp.exchanges.exchange import AmqpExchange, Destinations
+from fanlight_broker.protocols.amqp.exchanges.ports import Binding, ExchangeLimits, Keeper, TopicSpace
+from fanlight_broker.protocols.amqp.exchanges.registry import Exchanges
+
+__all__ = ["AmqpExchange", "Binding", "Destinations", "ExchangeLimits", "Exchanges", "Keeper", "TopicSpace"]

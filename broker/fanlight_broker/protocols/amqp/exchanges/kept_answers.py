@@ -1,0 +1,57 @@
+"""Answers of a vhost that are kept for their keys, as long as no binding on their path changes.
+
+An answer belongs to the exchange that was asked, its root. Each exchange on the path knows the roots that have come
+through it (`asked_by`), and a root the exchanges that it has asked (`asks`): so a change of one drops the answers of
+those roots, and of no other. Keys that never repeat fill the room; then all answers are dropped and it begins anew.
+"""
+
+from collections.abc import Iterable
+
+from fanlight_broker.protocols.amqp.exchanges.exchange import AmqpExchange, Destinations
+
+LARGE = 16  # an answer may take this part of the room
+
+
+class KeptAnswers:
+    """room: in places: 8 for an answer, and one for each queue in it."""
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._roots: set[AmqpExchange] = set()
+        self.taken = 0
+
+    def keep(self, root: AmqpExchange, key: str, answer: Destinations, path: Iterable[AmqpExchange]) -> None:
+        places = _places(answer)
+        if places > self._room // LARGE:
+            return
+        if self.taken + places > self._room:
+            for each in list(self._roots):
+                self.drop(each)
+        self.taken += places
+        self._roots.add(root)
+        root.answers[key] = answer
+        answer.valid = True
+        for exchange in path:
+            if root not in exchange.asked_by:
+                exchange.asked_by.add(root)
+                root.asks.add(exchange)
+
+    def changed(self, exchange: AmqpExchange) -> None:
+        """What leads through it may be another answer now."""
+        for root in list(exchange.asked_by):
+            self.drop(root)
+
+    def drop(self, root: AmqpExchange) -> None:
+        """Drop the answers of an exchange."""
+        for answer in root.answers.values():
+            answer.valid = False
+            self.taken -= _places(answer)
+        root.answers.clear()
+        for exchange in root.asks:
+            exchange.asked_by.discard(root)
+        root.asks.clear()
+        self._roots.discard(root)
+
+
+def _places(answer: Destinations) -> int:
+    return 8 + len(answer.queues)
