@@ -8,10 +8,11 @@
     sink       the data source `fanlight`, writing          outgoing   what a row says as a message
     publishing a window of messages without receipt         remote     an archive as its broker replays it
     broker     a connection to one, for both                options    of source and sink
-    functions  filters and selectors in SQL
+    functions  filters and selectors in SQL                 askers     who published, as rules may ask
+    judging    what two files of permissions decide         decisions  the same of all that was archived
 
-It imports the archive's format, the matcher and, for a running broker, the SDK; nothing of the broker itself. This
-package alone asks for no Spark: that is the extra `[spark]`. docs/pipeline.md is the page for users.
+It imports the archive's format, the matcher, the permissions and, for a running broker, the SDK; nothing of the broker
+itself. This package alone asks for no Spark: that is the extra `[spark]`. docs/pipeline.md is the page for users.
 """
 
 from typing import Any

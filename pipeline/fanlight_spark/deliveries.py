@@ -78,15 +78,16 @@ def frame_of(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
     given = snapshot.subscriptions
     columns = {
         "subscription": pa.array(range(len(given)), pa.int64()),
-        "client": pa.array([_text(each.client) for each in given], pa.string()),
-        "user": pa.array([_text(each.user) for each in given], pa.string()),
+        "client": pa.array([utf8_text(each.client) for each in given], pa.string()),
+        "user": pa.array([utf8_text(each.user) for each in given], pa.string()),
         "filter": pa.array([each.shown for each in given], pa.string()),
         "syntax": pa.array([each.syntax for each in given], pa.string()),
-        "group": pa.array([each.group if each.group is None else _text(each.group) for each in given], pa.string()),
+        "group": pa.array([each.group if each.group is None else utf8_text(each.group) for each in given], pa.string()),
         "qos": pa.array([each.qos for each in given], pa.int32()),
     }
     return spark.createDataFrame(pa.table(columns))
 
 
-def _text(given: str) -> str:
+def utf8_text(given: str) -> str:
+    """For Spark, whose strings are UTF-8."""
     return given.encode("utf-8", "replace").decode()

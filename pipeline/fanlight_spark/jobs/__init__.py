@@ -4,6 +4,7 @@
     compact  segments to Parquet                           traffic        how much of what, and for how many
     ohlc     bars of the market's prices                   audience       who gets what, and what for
     whatif   two snapshots of subscriptions compared       workload       a model of the load, and a load by it
+    permissions   what new rules decide differently about what was archived
 
 docs/pipeline-jobs.md is the page for users.
 """

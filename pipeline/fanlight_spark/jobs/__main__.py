@@ -20,7 +20,7 @@ def main() -> int:
     """Print them; the exit code."""
     print("Jobs over the archive of a broker: python -m fanlight_spark.jobs.NAME --help says more.\n")
     for name, about in jobs():
-        print(f"  {name:<10} {about}")
+        print(f"  {name:<12} {about}")
     print("\ndocs/pipeline.md begins with a tutorial.")
     return 0
 

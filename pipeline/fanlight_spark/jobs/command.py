@@ -41,18 +41,28 @@ ARCHIVE_MANIFEST: Final = "manifest.jsonl"
 BROKERS: Final = ("fanlight://", "fanlights://")
 QUICK: Final = {"spark.sql.shuffle.partitions": "8", "spark.driver.extraJavaOptions": "-XX:+UseSerialGC"}
 
-Work = Callable[[SparkSession, argparse.Namespace], None]
+Work = Callable[[SparkSession, argparse.Namespace], int | None]  # an exit code, if it is not OK
 
 
-def parser(name: str, about: str, example: str, *, times: bool = True) -> argparse.ArgumentParser:
-    """A command line with the arguments that all jobs have. times: whether it may be a part of the messages by time."""
+def parser(
+    name: str, about: str, example: str, *, times: bool = True, named: bool = False
+) -> argparse.ArgumentParser:
+    """A command line with the arguments that all jobs have.
+
+    times: whether it may be a part of the messages by time. named: INPUT is --archive, and --out may be left out
+    """
     made = argparse.ArgumentParser(
         prog=f"python -m fanlight_spark.jobs.{name}", description=about, epilog=f"example:\n  {example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     add = made.add_argument
-    add("input", metavar="INPUT", help="an archive's folder, a broker's url, or a folder of Parquet (compact)")
-    add("--out", type=Path, required=True, metavar="FOLDER", help="where results go, and report.html; made if need be")
+    about_input = "an archive's folder, a broker's url, or a folder of Parquet (compact)"
+    if named:
+        add("--archive", dest="input", required=True, metavar="INPUT", help=about_input)
+    else:
+        add("input", metavar="INPUT", help=about_input)
+    about_out = "where results go, and report.html; made if need be"
+    add("--out", type=Path, required=not named, metavar="FOLDER", help=about_out)
     if times:
         add("--from", dest="since", type=time, metavar="TIME", help="2026-11-21, or 2026-11-21T20:00:00+02:00 (UTC)")
         add("--until", type=time, metavar="TIME", help="only messages before it")
@@ -72,13 +82,13 @@ def run(
     try:
         _check_out(options)
         with session(parser.prog, options.cores) if spark is None else _kept(spark) as there:
-            work(there, options)
+            code = work(there, options)
     except (ValueError, OSError, ArchiveError, PySparkException, Py4JError) as error:  # what has no name, too
         print(f"{parser.prog}: {_said(error)}", file=sys.stderr)
         return WRONG
     except KeyboardInterrupt:
         return INTERRUPTED
-    return OK
+    return OK if code is None else code
 
 
 def at_least(least: int) -> Callable[[str], int]:
@@ -186,6 +196,8 @@ def time(text: str) -> datetime:
 
 def _check_out(options: argparse.Namespace) -> None:
     """Raises ValueError where results would get among what is read."""
+    if options.out is None:
+        return
     if options.out.resolve() == Path(options.input).resolve() or is_archive(options.out):
         raise ValueError(f"--out {options.out} has messages to be read in it: take another folder for results")
 
