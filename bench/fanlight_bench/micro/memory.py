@@ -32,7 +32,7 @@ WORKLOADS = ("W3:1000000",)
 ROUNDS = 2
 
 
-def _resident() -> int | None:
+def resident_now() -> int | None:
     """Bytes, after what is free was given back to the system."""
     gc.collect()
     if sys.platform == "linux":
@@ -51,19 +51,19 @@ def measure(name: str, rounds: int) -> dict[str, Any]:
     syntax = work.syntax
     del work
     index = FilterIndex()
-    empty, before = index.nbytes, _resident()
+    empty, before = index.nbytes, resident_now()
     lines = []
     for _ in range(rounds):
         pairs = ((text, id) for id, text in enumerate(filters))
         held, worst = _changed(index.insert, pairs, syntax)
-        nbytes, resident = index.nbytes - empty, _resident()
+        nbytes, resident = index.nbytes - empty, resident_now()
         line: dict[str, Any] = {
             "nbytes_per_filter": round(nbytes / held, 1),
             "resident_per_filter": _less(resident, before, held),
             "worst_insert_ms": worst,
         }
         _, line["worst_remove_ms"] = _changed(index.remove, ((filters[at], at) for at in shuffled), syntax)
-        lines.append(line | {"nbytes_left": index.nbytes - empty, "resident_left": _less(_resident(), before, 1)})
+        lines.append(line | {"nbytes_left": index.nbytes - empty, "resident_left": _less(resident_now(), before, 1)})
     return {"filters": len(filters), **lines[-1], "rounds": lines}
 
 

@@ -31,10 +31,11 @@ nobody knows. Deleting and unbinding what does not exist is no error, as in Rabb
                 message only: who keeps an answer looks at this first
 
 For the types whose answer is a matter of the key alone (direct, fanout, topic, x-consistent-hash by key) the same key
-gives the same object until something on its path changes, so `prepared` is made once (kept_answers.py has the bound).
-`headers` may be a callable that returns the table, or None: it is called only when an exchange on the path reads it, so
-the caller need not decode headers for the others. `properties` are the codec's BasicProperties, or any object with
-`message_id`, `correlation_id` and `timestamp`; only a consistent hash by property reads them.
+gives the same object (and a fanout one for all keys) until something on its path changes, so `prepared` is made once
+(kept_answers.py has the bound). `headers` may be a callable that returns the table, or None: it is called only when an
+exchange on the path reads it, so the caller need not decode headers for the others. `properties` are the codec's
+BasicProperties, or any object with `message_id`, `correlation_id` and `timestamp`; only a consistent hash by property
+reads them.
 
 **The default exchange** is `""`: a key reaches the queue of that name, if there is one. It takes no part in bindings.
 

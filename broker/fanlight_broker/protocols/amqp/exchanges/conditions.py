@@ -15,7 +15,7 @@ were verified in a row, 80 µs a message. And an `any` of which one part is comm
 false; here an `any` is as many conjunctions of one condition.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from fanlight_broker.protocols.amqp.exchanges.bag import Held, pour, with_destination, without_destination
@@ -178,9 +178,8 @@ class Conjunctions:
                 del self._several[conditions]
                 self._tree.remove(conjunction)
 
-    def find(self, values: Iterable[tuple[str, Any]], search: Search) -> None:
-        """values: of the message, comparable ones; each name once."""
-        met: list[Condition] = list(values)
+    def find(self, met: list[Condition], search: Search) -> None:
+        """met: the values of the message, comparable ones; each name once. The list is used up."""
         if self._names:
             met += [(name, PRESENT) for name, _ in met if name in self._names]
         if self._always is not None:

@@ -70,6 +70,7 @@ class HashTable:
             search.by_message = True
             hashed = str(getattr(search.properties, self._property, None))
         else:
+            search.by_key = True
             hashed = search.keys[0]
         if self._ends is None:
             self._ends = list(accumulate(self._weights.values()))

@@ -30,5 +30,6 @@ class DirectTable:
             self._keys[key] = left
 
     def find(self, search: Search) -> None:
+        search.by_key = True
         for key in search.keys:
             pour(self._keys.get(key), search)

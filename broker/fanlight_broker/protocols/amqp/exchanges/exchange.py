@@ -62,11 +62,12 @@ class Destinations:
 class Search:
     """What one message has reached so far.
 
+    by_key      an exchange has looked at the keys: without that the answer is the same for all keys
     by_message  an exchange has looked at more than the keys, so the answer is this message's alone
     found       the exchange that is asked has found something, which may have been found before
     """
 
-    __slots__ = ("_headers", "by_message", "exchanges", "found", "keys", "properties", "queues")
+    __slots__ = ("_headers", "by_key", "by_message", "exchanges", "found", "keys", "properties", "queues")
 
     def __init__(
         self, keys: tuple[str, ...], headers: Headers = None, properties: HashedProperties | None = None
@@ -76,6 +77,7 @@ class Search:
         self.properties = properties
         self.queues: dict[str, Any] = {}  # a set in the order of arrival; the values are anything
         self.exchanges: list[AmqpExchange] = []
+        self.by_key = False
         self.by_message = False
         self.found = False
 
@@ -115,12 +117,13 @@ class AmqpExchange(Destination):
 
     bound      what each destination is bound with
     answers    by key, as long as they are right
+    always     the answer to all keys, where they do not matter
     asked_by   the exchanges whose answers have come through this one; asks: those that its own have come through
     is_shared  it is the broker's own topics
     """
 
     __slots__ = (
-        "alternate", "answers", "arguments", "asked_by", "asks", "auto_delete", "bound", "delayed", "durable",
+        "alternate", "always", "answers", "arguments", "asked_by", "asks", "auto_delete", "bound", "delayed", "durable",
         "internal", "is_shared", "table", "type",
     )
 
@@ -141,6 +144,7 @@ class AmqpExchange(Destination):
         self.alternate: str | None = arguments.get("alternate-exchange")
         self.bound: dict[Destination, tuple[Any, ...] | set[Any]] = {}
         self.answers: dict[str, Destinations] = {}
+        self.always: Destinations | None = None
         self.asked_by: set[AmqpExchange] = set()
         self.asks: set[AmqpExchange] = set()
         self.is_shared = False

@@ -53,7 +53,11 @@ class HeadersTable:
     def find(self, search: Search) -> None:
         search.by_message = True
         self._conjunctions.find(
-            [(name, comparable(value)) for name, value in search.headers.items()], search,
+            [
+                (name, value if type(value) is str or type(value) is int else comparable(value))
+                for name, value in search.headers.items()
+            ],
+            search,
         )
 
 

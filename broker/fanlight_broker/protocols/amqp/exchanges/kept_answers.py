@@ -20,7 +20,8 @@ class KeptAnswers:
         self._roots: set[AmqpExchange] = set()
         self.taken = 0
 
-    def keep(self, root: AmqpExchange, key: str, answer: Destinations, path: Iterable[AmqpExchange]) -> None:
+    def keep(self, root: AmqpExchange, key: str | None, answer: Destinations, path: Iterable[AmqpExchange]) -> None:
+        """key: None for an answer to all keys."""
         places = _places(answer)
         if places > self._room // LARGE:
             return
@@ -29,7 +30,10 @@ class KeptAnswers:
                 self.drop(each)
         self.taken += places
         self._roots.add(root)
-        root.answers[key] = answer
+        if key is None:
+            root.always = answer
+        else:
+            root.answers[key] = answer
         answer.valid = True
         for exchange in path:
             if root not in exchange.asked_by:
@@ -47,6 +51,10 @@ class KeptAnswers:
             answer.valid = False
             self.taken -= _places(answer)
         root.answers.clear()
+        if root.always is not None:
+            root.always.valid = False
+            self.taken -= _places(root.always)
+            root.always = None
         for exchange in root.asks:
             exchange.asked_by.discard(root)
         root.asks.clear()

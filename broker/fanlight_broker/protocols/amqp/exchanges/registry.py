@@ -144,7 +144,8 @@ class Exchanges:
         self.nbytes += nbytes
         if exchange.alternate is not None:
             self._alternates.setdefault(exchange.alternate, set()).add(exchange)
-        self._alternate_changed(name)
+        for each in self._alternates.get(name, ()):
+            self._kept.changed(each)
         return exchange
 
     def _end(self, first: AmqpExchange) -> None:
@@ -163,7 +164,6 @@ class Exchanges:
             self._kept.changed(exchange)
             self._kept.drop(exchange)
             del self._exchanges[exchange.name]
-            self._alternate_changed(exchange.name)
             if exchange.alternate is not None:
                 naming = self._alternates[exchange.alternate]
                 naming.discard(exchange)
@@ -178,11 +178,6 @@ class Exchanges:
         """An exchange that deletes itself goes with its last binding."""
         if exchange.auto_delete and not exchange.bound:
             self._end(exchange)
-
-    def _alternate_changed(self, name: str) -> None:
-        """An exchange of that name has come or gone."""
-        for exchange in self._alternates.get(name, ()):
-            self._kept.changed(exchange)
 
     def _existing(self, name: str) -> AmqpExchange:
         exchange = self._exchanges.get(name)
@@ -349,14 +344,14 @@ class Exchanges:
         exchange = self._exchanges.get(name)
         if exchange is None:
             if not name:
-                return self._by_default((key, *more_keys))
+                return self._by_default((key, *more_keys) if more_keys else (key,))
             raise self._missing(name)
         if exchange.internal:
             raise AmqpError(
                 ReplyCode.ACCESS_REFUSED, f"cannot publish to internal exchange '{name}' in vhost '{self.vhost}'"
             )
         if not more_keys:
-            kept = exchange.answers.get(key)
+            kept = exchange.answers.get(key) or exchange.always
             if kept is not None:
                 return kept
         return self._routed(exchange, Search((key, *more_keys), headers, properties))
@@ -370,6 +365,8 @@ class Exchanges:
         return self._routed(self._existing(name), search, onward=True)
 
     def _by_default(self, keys: tuple[str, ...]) -> Destinations:
+        if len(keys) == 1:
+            return Destinations(keys if keys[0] in self._all_queues else ())
         return Destinations(tuple(key for key in dict.fromkeys(keys) if key in self._all_queues))
 
     def _routed(self, first: AmqpExchange, search: Search, *, onward: bool = False) -> Destinations:
@@ -390,7 +387,8 @@ class Exchanges:
             search.exchanges.clear()
         answer = Destinations(tuple(search.queues), topics)
         if not search.by_message and len(search.keys) == 1:
-            self._kept.keep(first, search.keys[0], answer, path)
+            by_key = search.by_key or topics
+            self._kept.keep(first, search.keys[0] if by_key else None, answer, path)
         return answer
 
     def _ask_alternate(self, name: str, search: Search) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import matchcore
 from fanlight_broker.protocols.amqp.errors import AmqpError
 from fanlight_broker.protocols.amqp.exchanges.arguments import Arguments
-from fanlight_broker.protocols.amqp.exchanges.exchange import Destination, Search
+from fanlight_broker.protocols.amqp.exchanges.exchange import AmqpExchange, Destination, Search
 from fanlight_broker.protocols.amqp.exchanges.ports import ExchangeLimits
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 
@@ -69,13 +69,17 @@ class TopicTable:
             self._index = None
 
     def find(self, search: Search) -> None:
+        search.by_key = True
         if self._index is None:
             return
         for key in search.keys:
             for number in self._index.match(key):
                 destination = self._by_number[number]
-                if destination is not None:
-                    search.reach(destination)
+                if isinstance(destination, AmqpExchange):
+                    search.exchanges.append(destination)
+                elif destination is not None:
+                    search.queues[destination.name] = None
+                search.found = True
 
 
 def _hashes(key: str) -> int:

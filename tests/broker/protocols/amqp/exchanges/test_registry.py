@@ -242,15 +242,26 @@ def test_few_bindings_search() -> None:
 
 def test_answers_are_kept_in_a_bounded_room() -> None:
     exchanges = Exchanges("/", {"q"}, limits=ExchangeLimits(kept_max=1_000))
+    exchanges.bind("q", "amq.topic", "#")
+    first = exchanges.publish("amq.topic", "0")
+    first.prepared = "route"
+    assert exchanges.publish("amq.topic", "0") is first
+    for at in range(1_000 // 9 + 1):
+        exchanges.publish("amq.topic", str(at))
+    assert not first.valid
+    again = exchanges.publish("amq.topic", "0")
+    assert (again.queues, again.prepared) == (("q",), None)
+
+
+def test_a_fanout_keeps_one_answer_for_all_keys() -> None:
+    exchanges = Exchanges("/", {"q"})
     exchanges.bind("q", "amq.fanout", "")
     first = exchanges.publish("amq.fanout", "0")
-    first.prepared = "route"
-    assert exchanges.publish("amq.fanout", "0") is first
-    for at in range(1_000 // 9 + 1):
-        exchanges.publish("amq.fanout", str(at))
+    assert exchanges.publish("amq.fanout", "1") is first
+    exchanges.declare("x", "direct")
+    exchanges.bind_exchange("x", "amq.fanout", "")
     assert not first.valid
-    again = exchanges.publish("amq.fanout", "0")
-    assert (again.queues, again.prepared) == (("q",), None)
+    assert exchanges.publish("amq.fanout", "0") is not exchanges.publish("amq.fanout", "1")
 
 
 def test_a_short_lived_exchange_leaves_nothing_in_those_behind_it(exchanges: Exchanges) -> None:
@@ -441,6 +452,16 @@ def test_the_bindings_of_a_queue(exchanges: Exchanges) -> None:
     assert {each.source for each in exchanges.bindings_to("q")} == {"x", "amq.headers"}
     assert [dict(each.arguments) for each in exchanges.bindings("amq.headers")] == [{"a": 1, "x-match": "any"}]
     assert list(exchanges.bindings_to("r")) == list(exchanges.bindings("no")) == []
+
+
+@pytest.mark.parametrize("exchange", ["amq.topic", "amq.direct", "amq.fanout"])
+def test_bindings_that_differ_in_arguments_go_one_by_one(exchanges: Exchanges, exchange: str) -> None:
+    for at in range(4):
+        exchanges.bind("q", exchange, "k", {"n": at})
+    for at in range(4):
+        assert exchanges.publish(exchange, "k").queues == ("q",)
+        exchanges.unbind("q", exchange, "k", {"n": at})
+    assert exchanges.publish(exchange, "k").unroutable
 
 
 def test_an_index_of_topics_ends_with_its_last_binding(exchanges: Exchanges) -> None:
