@@ -40,6 +40,7 @@ class Asker:
     address: str = ""  # without the port
     protocol: str = ""
     listener: str = ""
+    own: str = ""  # the text of rules that it brings along: own_rules.py
 
 
 class Verdict(NamedTuple):
@@ -62,6 +63,14 @@ class FilterVerdict(NamedTuple):
     access: Access
     rule: str = ""  # that allows or denies it
     denied_by: str = ""  # of `PARTLY`: the first rule that denies some of it
+
+
+class Weighed(NamedTuple):
+    """Which rules count for a filter, by their labels; "": none does."""
+
+    allowing: str  # the first one that allows all of it
+    denying: str  # the first one that denies some of it, before that
+    whole: bool  # ... and all of it
 
 
 class Grant(Protocol):

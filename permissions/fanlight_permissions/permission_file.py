@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import matchcore
+from fanlight_permissions.class_grant import DEFAULT
 from fanlight_permissions.decisions import Action
 from fanlight_permissions.permission_rule import (
     ACTION_BITS,
@@ -41,7 +42,7 @@ from fanlight_permissions.permission_rule import (
     value_of,
 )
 from fanlight_permissions.reading import TableLimits, did_you_mean, file_text, switch
-from fanlight_permissions.table import DEFAULT, Effects, PermissionTable, in_order
+from fanlight_permissions.table import CLOSED, Effects, PermissionTable, in_order
 from fanlight_permissions.topics import text_of
 from matchcore.patterns import selector_of
 from matchcore.selector import Selector
@@ -60,7 +61,6 @@ ADMIN: Final = {"read": Action.ADMIN_READ, "write": Action.ADMIN_WRITE}
 FILTERS: Final = ACTION_BITS.keys() - {"connect", "admin"}  # whose values are filters
 PLACES: Final = {attribute: place for place, attribute in enumerate(ATTRIBUTES)}
 NAMES: Final = tuple(f"%{letter}" for letter in LETTERS)
-CLOSED: Final[Effects] = {action: action is Action.CONNECT for action in Action}  # who comes in is authenticated
 
 
 class PermissionFileError(Exception):
@@ -395,7 +395,7 @@ def name_of(cell: object) -> str:
     name = cell.strip() if isinstance(cell, str) else ""
     if not name or not name.isprintable() or len(name.encode()) > NAME_BYTES_MAX:
         raise WrongPermission(f"a name is printable text of at most {NAME_BYTES_MAX} bytes")
-    if name == DEFAULT or re.fullmatch(r"line \d+", name):
+    if name == DEFAULT or re.fullmatch(r"(line|own rule) \d+", name):
         raise WrongPermission(f"the name {name!r} is that of another rule, or of the default")
     return name
 

@@ -10,7 +10,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from fanlight_permissions.permission_rule import UNFIT, Pattern, Probe
+from fanlight_permissions.permission_rule import UNFIT, Pattern, Probe, fits
 from fanlight_permissions.topics import SEPARATORS
 
 
@@ -56,6 +56,22 @@ def behind(word: bytes, text: bytes, syntax: str) -> bytes:
 def is_word(name: str, syntax: str) -> bool:
     """Can a name stand in a filter as a word that is no wildcard?"""
     return name != "" and UNFIT.isdisjoint(name) and SEPARATORS[syntax].decode() not in name
+
+
+def scope_of(word: bytes, kind: Kind, names: Mapping[str, tuple[str, ...]]) -> Scope | None:
+    """Of a key word, for a class whose names these are, by their letters. None: no name of the class fits."""
+    probes: list[tuple[int, tuple[bytes, ...]]] = []
+    unfit = False
+    for probe in kind.probes:
+        own = names[probe.letter]
+        if kind.allow:
+            own = tuple(name for name in own if fits(name, probe, kind.syntax))
+        if not own:
+            return None
+        unfit |= any(not is_word(name, kind.syntax) for name in own)
+        probes.append((probe.position, tuple(name.encode("utf-8", "surrogatepass") for name in own)))
+    before = {syntax: word + separator for syntax, separator in SEPARATORS.items()}
+    return Scope(word, before, kind.reserved, tuple(probes), unfit)
 
 
 def words_of(topic: bytes, syntax: str) -> list[bytes]:

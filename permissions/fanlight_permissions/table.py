@@ -9,60 +9,52 @@ So one matchcore.FilterIndex has all rules. A decision asks it once for each par
 action, two or three times mostly. What a rule asks beside its filter is in its `Kind`, which the key word has, too.
 Rules with `where` are looked at one after another, by matchcore's definition of a selector.
 
-Clients that meet the same parties are of one class, and share a `ClassGrant`. It has the names that `%u`, `%c` and `%g`
-of these parties' rules stand for, if there are any. Rules are in the order of (salience, place in the file).
+Clients that meet the same parties are of one class, and share a `ClassGrant` (class_grant.py). It has the names that
+`%u`, `%c` and `%g` of these parties' rules stand for, if there are any. Those who bring rules along have a
+`PersonalGrant` (personal.py) over it. Rules are in the order of (salience, place in the file).
 
 A filter of an allowing rule that begins with a wildcard does not reach `$SYS` and `$inbox`; one of a denying rule does.
 """
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from heapq import heappop, heappush
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
+from fanlight_permissions.class_grant import DEFAULT, DENIED, ClassGrant, Denial
 from fanlight_permissions.decisions import (
     ON_TOPICS,
-    Access,
     Action,
     Asker,
-    FilterVerdict,
     Grant,
     Verdict,
 )
 from fanlight_permissions.parties import Parties, groups_of
 from fanlight_permissions.permission_rule import (
-    ANY_TOPIC,
-    BITS,
     RESERVED,
     WILD,
     Pattern,
     PermissionRule,
-    fits,
 )
 from fanlight_permissions.reading import TableLimits
-from fanlight_permissions.scopes import Kind, Scope, behind, filled, is_word, key_word, kind_of, met, words_of
-from fanlight_permissions.topics import ANY_WORDS, SEPARATORS, SYNTAXES, first_word
-from matchcore.errors import InvalidFilter, TopicError
+from fanlight_permissions.scopes import Kind, key_word, kind_of
+from fanlight_permissions.topics import SEPARATORS, SYNTAXES, first_word
+from matchcore.errors import InvalidFilter
 from matchcore.filters import FilterIndex
-from matchcore.grammar import parse_filter, split_topic
-from matchcore.inclusion import covers, intersects, outline
-from matchcore.kleene import OF_TOPIC, Fields, holds, with_topic
+from matchcore.grammar import parse_filter
+from matchcore.kleene import OF_TOPIC
 from matchcore.selector import Attribute, Selector, Source, leaves
 
-COMPARED_MAX: Final = 1_000  # filters that one filter is compared with; past it nothing is proven
+if TYPE_CHECKING:
+    from fanlight_permissions.personal import PersonalGrant, PersonalGrants
+
 PAUSE_EVERY: Final = 256  # rules that are inserted, some 1 ms
 WORDS_MORE: Final = 32  # of a key word, and of the topic that `outline` makes
-DENIED: Final = Verdict(False)
-DEFAULT: Final = "default"  # the rule of a decision that is the default's
 
 Effects = Mapping[Action, bool]
-
-
-class Denial(NamedTuple):
-    rank: int
-    filter: bytes  # with wildcards in the place of names, and without the key word
-    syntax: str
+CLOSED: Final[Effects] = {action: action is Action.CONNECT for action in Action}  # who comes in is authenticated
 
 
 class Invalid(NamedTuple):
@@ -102,7 +94,9 @@ class PermissionTable:
         self.where: dict[int, Selector] = {}
         self._denials: dict[tuple[int, int], dict[bytes, list[Denial]]] = {}  # by (party, kind) and first word
         self._classes: dict[object, ClassGrant] = {}
-        self._free: list[int] = []
+        self._free: list[int] = []  # numbers of classes
+        self._given = 0
+        self._personal: PersonalGrants | None = None
         self.hits: Counter[int] = Counter()  # decisions, by the numbers of rules
         for rank, rule in enumerate(rules):
             self._insert(rank, rule)
@@ -161,7 +155,7 @@ class PermissionTable:
     @property
     def classes(self) -> int:
         """Permission classes that somebody is in."""
-        return len(self._classes)
+        return len(self._classes) + (len(self._personal) if self._personal is not None else 0)
 
     def label(self, rank: int) -> str:
         if rank == self.nothing:
@@ -175,7 +169,22 @@ class PermissionTable:
 
     # -- classes ------------------------------------------------------------------------------------------------------
 
-    def grant_of(self, asker: Asker) -> "ClassGrant":
+    def grant_of(self, asker: Asker) -> "ClassGrant | PersonalGrant":
+        base = self._class_of(asker)
+        if not asker.own:
+            base.holders += 1
+            return base
+        if self._personal is None:
+            from fanlight_permissions.personal import PersonalGrants  # for those who bring rules along
+
+            self._personal = PersonalGrants(self._take_number, partial(heappush, self._free))
+        base.holders += 1  # before a class is made: it is in use
+        grant, is_new = self._personal.grant_of(base, asker)
+        if not is_new:
+            self.release(base)
+        return grant
+
+    def _class_of(self, asker: Asker) -> "ClassGrant":
         parties = self.parties.of(asker)
         kinds = [(party, number) for party in sorted(parties) for number in self.numbers_of(party)]
         known = self._known
@@ -186,13 +195,18 @@ class PermissionTable:
         )
         grant = self._classes.get(key)
         if grant is None:
-            number = heappop(self._free) if self._free else len(self._classes)
             names = {"u": (asker.user,), "c": (asker.client,), "g": tuple(sorted(groups_of(asker)))}
-            grant = self._classes[key] = ClassGrant(self, number, key, names, [
+            grant = self._classes[key] = ClassGrant(self, self._take_number(), key, names, [
                 (party, number, known[number]) for party, number in kinds
             ])
-        grant.holders += 1
         return grant
+
+    def _take_number(self) -> int:
+        """Of a new class: the smallest that is free, as the bits of routes are few."""
+        if self._free:
+            return heappop(self._free)
+        self._given += 1
+        return self._given - 1
 
     def numbers_of(self, party: int) -> Iterator[int]:
         """Of the kinds of rules that a party has."""
@@ -202,11 +216,17 @@ class PermissionTable:
             bits &= bits - 1
 
     def release(self, grant: Grant) -> None:
+        if not isinstance(grant, ClassGrant):
+            assert self._personal is not None
+            personal = cast("PersonalGrant", grant)
+            if not self._personal.release(personal):
+                return
+            grant = personal.base
         assert isinstance(grant, ClassGrant)
         grant.holders -= 1
         if grant.holders == 0:
             del self._classes[grant.key]
-            heappush(self._free, grant.number)  # the smallest first: the bits of routes stay few
+            heappush(self._free, grant.number)
 
     def counts(self, most: int) -> dict[str, int]:
         """Decisions by rules, of the most salient ones."""
@@ -234,229 +254,17 @@ class PermissionTable:
             yield from by_first.get(word, ())
 
 
-class ClassGrant:
-    """What the clients of one permission class may do."""
+class Widest(NamedTuple):
+    """Limits that are no tighter than any of a broker."""
 
-    __slots__ = ("_kinds", "_match", "_names", "_quick", "_scopes", "_table", "holders", "key", "number")
+    permissions_max: int = 0
+    topic_words_max: int = 900
+    topic_bytes_max: int = 65_535
 
-    def __init__(
-        self, table: PermissionTable, number: int, key: object, names: Mapping[str, tuple[str, ...]],
-        kinds: Sequence[tuple[int, int, Kind]],
-    ) -> None:
-        self._table = table
-        self.number = number
-        self.key = key
-        self.holders = 0
-        self._names = names
-        self._kinds = kinds
-        self._scopes: dict[Action, list[Scope]] = {}
-        # By syntax and action: key words with the separator, and the scope where it has names.
-        self._quick: dict[str, dict[Action, list[tuple[bytes, Scope | None]]]] = {each: {} for each in SYNTAXES}
-        self._match = table.index.match
 
-    def _quick_of(self, action: Action, syntax: str) -> list[tuple[bytes, Scope | None]]:
-        found = [(each.before[syntax], each if each.probes else None) for each in self._scopes_of(action)]
-        self._quick[syntax][action] = found
-        return found
-
-    def _scopes_of(self, action: Action) -> list[Scope]:
-        found = [
-            scope for party, number, kind in self._kinds
-            if kind.actions & BITS[action] and (scope := self._scope(party, number, kind)) is not None
-        ]
-        self._scopes[action] = found
-        return found
-
-    def _scope(self, party: int, number: int, kind: Kind) -> Scope | None:
-        """None: no name of this class fits."""
-        word = key_word(party, number)
-        probes: list[tuple[int, tuple[bytes, ...]]] = []
-        unfit = False
-        for probe in kind.probes:
-            names = self._names[probe.letter]
-            if kind.allow:
-                names = tuple(name for name in names if fits(name, probe, kind.syntax))
-            if not names:
-                return None
-            unfit |= any(not is_word(name, kind.syntax) for name in names)
-            probes.append((probe.position, tuple(name.encode("utf-8", "surrogatepass") for name in names)))
-        before = {syntax: word + separator for syntax, separator in SEPARATORS.items()}
-        return Scope(word, before, kind.reserved, tuple(probes), unfit)
-
-    # -- topics -------------------------------------------------------------------------------------------------------
-
-    def decide(
-        self, action: Action, topic: bytes = b"", syntax: str = "", fields: Fields | None = None
-    ) -> Verdict:
-        """Raises InvalidTopic, as matchcore does."""
-        table = self._table
-        if not topic or table.where or topic.startswith(b"$"):
-            return self._decide_slowly(action, topic, syntax, fields)
-        quick = self._quick[syntax].get(action)
-        if quick is None:
-            quick = self._quick_of(action, syntax)
-        best = table.nothing
-        try:
-            for before, scope in quick:
-                if scope is None or met(scope, topic, syntax):
-                    found = self._match(before + topic, syntax=syntax)
-                    if found and found[0] < best:
-                        best = found[0]
-        except TopicError:
-            split_topic(topic, syntax)  # raises the error of the topic itself, without the key word
-            return DENIED  # it is longer than any that a client may publish on
-        return self._verdict(action, topic, syntax, best, False)
-
-    def _decide_slowly(self, action: Action, topic: bytes, syntax: str, fields: Fields | None) -> Verdict:
-        """The same, where topics are reserved, or rules have a `where`."""
-        table = self._table
-        scopes = self._scopes.get(action)
-        if scopes is None:
-            scopes = self._scopes_of(action)
-        match = table.index.match
-        best = table.nothing
-        conditional: list[int] = []
-        is_reserved = topic.startswith(b"$") and first_word(topic, syntax or SYNTAXES[0]) in RESERVED
-        try:
-            for scope in scopes:
-                if scope.probes and not met(scope, topic, syntax):
-                    continue
-                if is_reserved and not scope.reserved:
-                    continue
-                found = match(scope.before[syntax] + topic, syntax=syntax) if topic else match(scope.word)
-                if not found:
-                    continue
-                if not table.where:
-                    if found[0] < best:
-                        best = found[0]
-                    continue
-                for rank in found:
-                    if rank not in table.where:
-                        best = min(best, rank)
-                        break
-                    conditional.append(rank)
-        except TopicError:
-            split_topic(topic, syntax)  # as above
-            return DENIED
-        if conditional and min(conditional) < best:
-            return self._decide_by_content(action, topic, syntax, fields, best, conditional)
-        return self._verdict(action, topic, syntax, best, False)
-
-    def searches(self, action: Action, topic: bytes, syntax: str) -> list[bytes]:
-        """For benches: what the index is asked for a decision."""
-        return [
-            behind(scope.word, topic, syntax) for scope in self._scopes.get(action) or self._scopes_of(action)
-            if not scope.probes or met(scope, topic, syntax)
-        ]
-
-    def _decide_by_content(
-        self, action: Action, topic: bytes, syntax: str, fields: Fields | None, best: int, conditional: Sequence[int]
-    ) -> Verdict:
-        table = self._table
-        if fields is None:
-            return Verdict(False, table.label(min(conditional)), True)
-        values = with_topic(fields, words_of(topic, syntax))
-        for rank in sorted({rank for rank in conditional if rank < best}):
-            if holds(table.where[rank], values) is True:
-                best = rank
-                break
-        return self._verdict(action, topic, syntax, best, True)
-
-    def _verdict(self, action: Action, topic: bytes, syntax: str, rank: int, by_content: bool) -> Verdict:
-        table = self._table
-        if rank == table.nothing:
-            verdict = table.default(action, topic, syntax)
-            return verdict._replace(by_content=True) if by_content else verdict
-        table.hits[rank] += 1
-        return Verdict(table.allows[rank] == 1, table.label(rank), by_content)
-
-    # -- filters ------------------------------------------------------------------------------------------------------
-
-    def decide_filter(self, action: Action, filter: bytes, syntax: str) -> FilterVerdict:
-        """`PARTLY` is also the answer where nothing else is proven: COMPARED_MAX bounds the work.
-
-        Raises InvalidFilter, as matchcore does.
-        """
-        table = self._table
-        first = first_word(filter, syntax)
-        try:
-            allowing = self._allowing(action, filter, syntax, first)
-            if allowing is None:
-                return FilterVerdict(Access.NONE)
-            wild = first in (ANY_TOPIC, ANY_WORDS[SYNTAXES.index(syntax) :][:1])
-            denying, whole = self._denying(action, filter, syntax, b"" if wild else first, allowing)
-        except TopicError:
-            parse_filter(filter, syntax)  # as above
-            return FilterVerdict(Access.NONE)
-        rule = table.label(allowing) or DEFAULT
-        if denying is None:
-            if allowing != table.nothing:
-                table.hits[allowing] += 1
-            return FilterVerdict(Access.ALL, rule)
-        table.hits[denying] += 1
-        if whole:
-            return FilterVerdict(Access.NONE, table.label(denying))
-        return FilterVerdict(Access.PARTLY, rule, table.label(denying))
-
-    def _allowing(self, action: Action, filter: bytes, syntax: str, first: bytes) -> int | None:
-        """The most salient rule that allows all that a filter matches; `nothing`: the default does; None: none."""
-        table = self._table
-        best = table.nothing
-        compared = 0
-        for scope in self._scopes.get(action) or self._scopes_of(action):
-            if first in RESERVED and not scope.reserved:
-                continue
-            asked = behind(scope.word, filter, syntax)
-            _, topic = outline(asked, syntax)
-            for text, own, rank in sorted(table.index.matching(topic, syntax=syntax), key=_by_rank):
-                if rank >= best:
-                    break
-                if not table.allows[rank] or rank in table.where:
-                    continue
-                compared += 1
-                if compared > COMPARED_MAX:
-                    return best if best != table.nothing else None
-                made = filled(scope, _bytes(text), own)
-                if any(covers(each, asked, a_syntax=own, b_syntax=syntax) for each in made):
-                    best = rank
-                    break
-        if best == table.nothing and not (table.default_allows(action) and first not in RESERVED):
-            return None
-        return best
-
-    def _denying(
-        self, action: Action, filter: bytes, syntax: str, first: bytes, allowing: int
-    ) -> tuple[int | None, bool]:
-        """The most salient rule that denies some of what a filter matches, before another allows it; is it all of it?
-
-        Past COMPARED_MAX comparisons the next rule is taken for one that does.
-        """
-        table = self._table
-        best: int | None = None
-        whole = False
-        compared = 0
-        for party, number, kind in self._kinds:
-            if kind.allow or not kind.actions & BITS[action]:
-                continue
-            scope = self._scope(party, number, kind)
-            if scope is None:
-                continue
-            for rank, text, own in table.denials(party, number, first):
-                if rank >= allowing or (best is not None and rank >= best):
-                    continue
-                compared += 1
-                if compared > COMPARED_MAX:
-                    return rank, False
-                # Behind the key word no wildcard is the first word, which would not stand for words that begin with $.
-                asked, text = behind(scope.word, filter, syntax), behind(scope.word, text, own)
-                # A name that is no word of a filter may be one of a topic in the other syntax: any word, then.
-                made = [text] if scope.unfit else filled(scope, text, own)
-                if any(intersects(each, asked, a_syntax=own, b_syntax=syntax) for each in made):
-                    best = rank
-                    whole = rank not in table.where and not scope.unfit and any(
-                        covers(each, asked, a_syntax=own, b_syntax=syntax) for each in made
-                    )
-        return best, whole
+def table_without_rules() -> PermissionTable:
+    """For those who bring rules along where no others are in force."""
+    return PermissionTable((), 0, CLOSED, Widest())
 
 
 def _own_error(pattern: Pattern, error: InvalidFilter) -> InvalidFilter:
@@ -471,11 +279,3 @@ def _own_error(pattern: Pattern, error: InvalidFilter) -> InvalidFilter:
 def in_order(rules: list[PermissionRule]) -> list[PermissionRule]:
     """By salience; in a file without any the order is that of the file."""
     return sorted(rules, key=lambda rule: rule.order) if any(rule.salience for rule in rules) else rules
-
-
-def _by_rank(found: tuple[object, str, int]) -> int:
-    return found[2]
-
-
-def _bytes(text: str | bytes) -> bytes:
-    return text if isinstance(text, bytes) else text.encode()

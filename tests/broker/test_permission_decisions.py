@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import matchcore
-from fanlight_broker.core.permissions import UNRESTRICTED, Access, Action, Asker
+from fanlight_broker.core.permissions import Access, Action, Asker, Unrestricted
 from tests.broker.core.reference import Reference, ReferenceGrant, Rule, allow, deny
 from tests.broker.protocols.permitted import DIALECTS, Client, World
 
@@ -192,7 +192,7 @@ class Model:
     def use(self, rules: list[Rule] | None) -> None:
         self.rules = rules
         self.world.broker.use_permissions(
-            UNRESTRICTED if rules is None else Reference(allow("connect"), *rules, first=62)
+            Unrestricted() if rules is None else Reference(allow("connect"), *rules, first=62)
         )
         self.world.turn()
         for number, subscribed in enumerate(self.subscribed):

@@ -7,7 +7,7 @@ import pytest
 
 import matchcore
 from fanlight_broker.core.limits import SubscribePartly
-from fanlight_broker.core.permissions import UNRESTRICTED, Action, Asker, FilterVerdict, Verdict
+from fanlight_broker.core.permissions import Action, Asker, FilterVerdict, Unrestricted, Verdict
 from tests.broker.core.reference import Reference, ReferenceGrant, Rule, allow, deny
 from tests.broker.protocols.permitted import DIALECTS, NativeClient, World
 
@@ -57,7 +57,7 @@ def test_marks_of_partly_allowed_subscriptions_are_set_and_taken_away(dialect: s
         (NO_SECRETS, ["open/a"]), (None, ["secret/a", "open/a"]),
     ):  # fmt: skip
         if rules is None:
-            world.broker.use_permissions(UNRESTRICTED)
+            world.broker.use_permissions(Unrestricted())
         else:
             use(world, *rules)
         for topic in ("secret/a", "open/a", "secret/a", "open/a"):
@@ -86,7 +86,7 @@ def test_a_route_that_a_lane_knows_is_asked_about_again(dialect: str) -> None:
     expected: list[str] = []
     for rules in ((ALL,), NO_SECRETS, (ALL,), None, NO_SECRETS):
         if rules is None:
-            world.broker.use_permissions(UNRESTRICTED)
+            world.broker.use_permissions(Unrestricted())
         else:
             use(world, *rules)
         for _ in range(3):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fanlight_broker import audit
-from fanlight_broker.core.enforcement import Enforcement, check_own_rules
+from fanlight_broker.core.enforcement import Enforcement
 from fanlight_broker.core.errors import AuthenticationFailed, NotPermitted
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.permissions import Action, Origin
@@ -62,12 +62,12 @@ class Gatekeeper:
         Raises AuthenticationFailed, or NotPermitted: also for a host name that is not this machine's.
         """
         identity = await self._identity(request)
-        check_own_rules(identity)
         if identity.anonymous and local and not _is_local_name(request.host):
             raise NotPermitted("without credentials, ask by address: http://127.0.0.1 or http://localhost")
         if self._enforcement is not None:
             origin = Origin(
-                identity.groups, self._certified(request), request.remote or "", "https" if request.secure else "http"
+                identity.groups, self._certified(request), request.remote or "", "https" if request.secure else "http",
+                own=identity.permissions,
             )
             asker = origin.asker(identity.user if identity.verified else "", "", "http")
             self._enforcement.check_asker(asker, action, quiet=quiet)

@@ -242,7 +242,10 @@ class PasswordAuthenticator:
         credential, user = self._credential_of(name), self._users.get(name)
         if self._everybody or user is None:  # that password proves no name
             return Identity(name, credential=credential)
-        return Identity(name, verified=True, credential=credential, groups=user.groups, limits=user.limits)
+        return Identity(
+            name, verified=True, credential=credential, groups=user.groups, limits=user.limits,
+            permissions=user.permissions,
+        )
 
     def _hash_of(self, name: str) -> str:
         """The hash that a user's password is checked against; "" for an unknown user."""

@@ -23,7 +23,7 @@ from fanlight_broker import event_log
 from fanlight_broker.auth.breaker import Breaker
 from fanlight_broker.auth.password_file import why_not_a_user
 from fanlight_broker.auth.penalties import place_of
-from fanlight_broker.auth.users import why_not_groups, why_not_limits, why_not_permissions
+from fanlight_broker.auth.users import permissions_of, why_not_groups, why_not_limits
 from fanlight_broker.auth.verifier import BUSY, Verifier
 from fanlight_broker.core.errors import AuthenticationFailed
 from fanlight_broker.core.identity import Identity
@@ -224,9 +224,13 @@ class Hook:
         elif not isinstance(user, str) or why_not_a_user(user):
             raise _Failure("the answer has a user name that is not allowed")
         groups, limits = answer.get("groups") or [], answer.get("limits") or {}
-        permissions, expires = answer.get("permissions") or [], answer.get("expires")
-        if reason := why_not_groups(groups) or why_not_limits(limits) or why_not_permissions(permissions):
+        expires = answer.get("expires")
+        if reason := why_not_groups(groups) or why_not_limits(limits):
             raise _Failure(f"the answer is not sound: {reason}")
+        try:
+            permissions = permissions_of(answer.get("permissions"))
+        except ValueError as error:
+            raise _Failure(f"the answer is not sound: {error}") from None
         if expires is not None:
             if not isinstance(expires, (int, float)) or isinstance(expires, bool) or not 0 < expires < 1e12:
                 raise _Failure("the answer is not sound: expires must be seconds since 1970")
@@ -234,7 +238,7 @@ class Hook:
                 return None
         return Identity(
             user, verified=True, credential=self.credential, groups=frozenset(groups), limits=limits,
-            permissions=tuple(permissions), expires=expires,
+            permissions=permissions, expires=expires,
         )
 
     # -- the cache --------------------------------------------------------------------------------------------------

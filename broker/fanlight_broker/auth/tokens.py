@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from fanlight_broker.auth.password_file import why_not_a_user
 from fanlight_broker.auth.token_keys import TokenKey, read_keys
-from fanlight_broker.auth.users import why_not_groups, why_not_limits, why_not_permissions
+from fanlight_broker.auth.users import permissions_of, why_not_groups, why_not_limits
 from fanlight_broker.core.errors import AuthenticationFailed
 from fanlight_broker.core.identity import Identity
 
@@ -115,12 +115,15 @@ class Tokens:
         groups = claim_of(claims, rules.groups_claim)
         groups = groups.split(" ") if isinstance(groups, str) else [] if groups is None else groups
         limits = claim_of(claims, rules.limits_claim) or {}
-        permissions = claim_of(claims, rules.permissions_claim) or []
-        if reason := why_not_groups(groups) or why_not_limits(limits) or why_not_permissions(permissions):
+        if reason := why_not_groups(groups) or why_not_limits(limits):
             raise AuthenticationFailed(f"the token is not valid: {reason}")
+        try:
+            permissions = permissions_of(claim_of(claims, rules.permissions_claim))
+        except ValueError as error:
+            raise AuthenticationFailed(f"the token is not valid: {error}") from None
         return Identity(
             user, verified=True, credential=credential, groups=frozenset(groups), expires=expires, limits=limits,
-            permissions=tuple(permissions),
+            permissions=permissions,
         )
 
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from sys import intern
 from typing import Final, NamedTuple
 
 from fanlight_broker.auth.password_file import why_not_a_user
@@ -13,9 +14,6 @@ from fanlight_broker.core.quota import InvalidQuota, quota_of
 
 GROUPS_MAX: Final = 64  # of one user
 LIMITS_MAX: Final = 64
-PERMISSIONS_MAX: Final = 64  # in one token
-TOPICS_MAX: Final = 64  # of one of these
-TOPIC_BYTES_MAX: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +24,13 @@ class User:
     scram: ScramKeys | None = None
     groups: frozenset[str] = frozenset()
     limits: Mapping[str, int] = field(default_factory=dict)
+    permissions: str = ""  # rules of its own, as one text
 
     @property
     def fingerprint(self) -> str:
         """Equal for equal users."""
         scram = self.scram.text() if self.scram is not None else ""
-        parts = [self.password, scram, sorted(self.groups), sorted(self.limits.items())]
+        parts = [self.password, scram, sorted(self.groups), sorted(self.limits.items()), self.permissions]
         return blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
 
@@ -68,18 +67,10 @@ def why_not_limits(limits: object) -> str:
     return ""
 
 
-def why_not_permissions(permissions: object) -> str:
-    """Why a value is no list of rules; "" if it is one."""
-    if not isinstance(permissions, list) or len(permissions) > PERMISSIONS_MAX:
-        return f"permissions must be a list of at most {PERMISSIONS_MAX} rules"
-    for rule in permissions:
-        if not isinstance(rule, dict) or rule.keys() != {"effect", "actions", "topics"}:
-            return "a permission must have effect, actions and topics, and nothing else"
-        if rule["effect"] not in ("allow", "deny"):
-            return "the effect of a permission must be allow or deny"
-        for each in (rule["actions"], rule["topics"]):
-            if not isinstance(each, list) or not 0 < len(each) <= TOPICS_MAX:
-                return f"the actions and the topics of a permission must be lists of 1 to {TOPICS_MAX} texts"
-            if not all(isinstance(text, str) and 0 < len(text) <= TOPIC_BYTES_MAX for text in each):
-                return "an action or a topic of a permission is no text, empty or too long"
-    return ""
+def permissions_of(value: object) -> str:
+    """Rules of a user's own as one text; equal ones are kept once. Raises ValueError, which says what is wrong."""
+    if not value and isinstance(value, list | None):
+        return ""
+    from fanlight_permissions.own_rules import own_rules  # for those who have some
+
+    return intern(own_rules(value))

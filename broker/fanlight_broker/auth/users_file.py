@@ -27,8 +27,9 @@ from fanlight_broker.auth.files import PasswordFileError, alone_in, never, read_
 from fanlight_broker.auth.hashing import why_not_a_hash
 from fanlight_broker.auth.password_file import why_not_a_user
 from fanlight_broker.auth.scram_keys import ScramKeys
-from fanlight_broker.auth.users import User, Users, why_not_groups, why_not_limits
+from fanlight_broker.auth.users import User, Users, permissions_of, why_not_groups, why_not_limits
 
+KEYS: Final = ("password", "scram", "groups", "limits", "permissions")
 PAUSE_EVERY: Final = 64  # users, some 1 ms
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
@@ -90,8 +91,8 @@ def _user(user: str, row: object, where: str) -> User:
         raise PasswordFileError(f"{where}: {reason}")
     if not isinstance(row, dict):
         raise PasswordFileError(f"{where}: must be a table")
-    if unknown := row.keys() - {"password", "scram", "groups", "limits"}:
-        raise PasswordFileError(f"{where}: unknown key {min(unknown)!r}; there are password, scram, groups, limits")
+    if unknown := row.keys() - set(KEYS):
+        raise PasswordFileError(f"{where}: unknown key {min(unknown)!r}; there are {', '.join(KEYS)}")
     password = row.get("password")
     reason = why_not_a_hash(password) if isinstance(password, str) else "no password"
     if reason:
@@ -106,8 +107,12 @@ def _user(user: str, row: object, where: str) -> User:
     groups, limits = row.get("groups", []), row.get("limits", {})
     if reason := why_not_groups(groups) or why_not_limits(limits):
         raise PasswordFileError(f"{where}: {reason}")
+    try:
+        permissions = permissions_of(row.get("permissions"))
+    except ValueError as error:
+        raise PasswordFileError(f"{where}: {error}") from None
     assert isinstance(password, str)
-    return User(password, keys, frozenset(groups), dict(limits))
+    return User(password, keys, frozenset(groups), dict(limits), permissions)
 
 
 # -- changing it ------------------------------------------------------------------------------------------------------

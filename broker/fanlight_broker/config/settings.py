@@ -237,7 +237,8 @@ class Settings(
         Reason("the claim with the user's groups: a list, or one text with spaces between them"),
     ] = "groups"
     token_permissions_claim: Annotated[
-        str, TOKENS, Unit("claim"), Reason("the claim with the user's own rules: a list of effect, actions and topics")
+        str, TOKENS, Unit("claim"),
+        Reason("the claim with rules of permissions of the user's own: see docs/authentication.md"),
     ] = "permissions"
     token_limits_claim: Annotated[
         str, TOKENS, Unit("claim"), Reason("the claim with the user's limits: an object of whole numbers")

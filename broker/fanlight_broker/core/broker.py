@@ -22,7 +22,7 @@ from fanlight_broker.core.flow import Flow, Later, NextTurn
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.marks import Marks
 from fanlight_broker.core.paces import Paces
-from fanlight_broker.core.permissions import UNRESTRICTED, Permissions
+from fanlight_broker.core.permissions import Permissions, Unrestricted
 from fanlight_broker.core.ports import Journal, Recorder
 from fanlight_broker.core.publishing import Publishing
 from fanlight_broker.core.queue_jobs import QueueJobs
@@ -64,7 +64,7 @@ class Broker:
     def __init__(
         self, limits: Limits, schedule: Callable[[], Any], next_turn: NextTurn,
         later: Later | None = None, *, clock: Clock | None = None, cpu: Clock | None = None,
-        permissions: Permissions = UNRESTRICTED, wall: Clock | None = None,
+        permissions: Permissions | None = None, wall: Clock | None = None,
     ) -> None:
         self.limits = limits
         self.ledger = Ledger(limits.outboxes_bytes_max, schedule, limits.stored_bytes_max)
@@ -75,7 +75,8 @@ class Broker:
         self.shares = Shares(self.ledger, limits)
         self.router = Router(self.routes, limits, self.ledger, self.variants, self.turns, wall)
         self.flow = Flow(self.ledger, limits, self.turns.later, later)
-        self.enforcement = Enforcement(limits, self.router, self.turns, permissions, wall)
+        in_force = Unrestricted() if permissions is None else permissions
+        self.enforcement = Enforcement(limits, self.router, self.turns, in_force, wall)
         self.paces = Paces(self.flow, self.ledger, later)
         self.retained = Retained(
             self.ledger, limits, self.shares, self.router.screens.of_stored, self.enforcement.may_read
@@ -176,9 +177,12 @@ class Broker:
         """Put other quotas in force, for whoever is connected and whoever comes."""
         self.clients.use_quotas(quotas, self.turns, lambda: self.ledger.now)
 
-    def ask_again(self) -> None:
-        """Ask the permissions in force about what is in force and was not asked about, or is to be asked otherwise."""
-        if self.enforcement.restricted:
+    def ask_again(self, *, always: bool = False) -> None:
+        """Ask the permissions in force about what is in force and was not asked about, or is to be asked otherwise.
+
+        always  also where nobody is known to whom something may not be permitted
+        """
+        if always or self.enforcement.restricts_some:
             self._rechecking.begin()
 
     def new_outbox(self, policy: str | None = None) -> Outbox:

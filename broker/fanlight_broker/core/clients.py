@@ -76,7 +76,7 @@ class Clients:
         if subscriber is None:
             name = name or f"client-{number}"
             asker = origin.asker(user if verified else "", name, protocol)
-            if self._enforcement.restricted:
+            if self._enforcement.restricts(origin):
                 self._enforcement.check_connect(asker)
             share = self._shares.of(principal_of(user, address, verified=verified))
             quota = self.quota_of(asker, limits)

@@ -19,7 +19,6 @@ from enum import Enum, auto
 from typing import Any, Final
 
 from fanlight_broker.core.broker import Broker
-from fanlight_broker.core.enforcement import check_own_rules
 from fanlight_broker.core.errors import FanlightError, LimitExceeded
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.permissions import Origin
@@ -305,10 +304,11 @@ class ProtocolConnection(ClientConnection, ABC):
         self.resume(now)
 
     def origin_of(self, identity: Identity) -> Origin:
-        """What rules of permissions may ask about the connection. Raises NotPermitted."""
-        check_own_rules(identity)
+        """What rules of permissions may ask about the connection, and those that it brings along."""
         transport = self.transport
-        return Origin(identity.groups, transport.certified, transport.address, transport.listener)
+        return Origin(
+            identity.groups, transport.certified, transport.address, transport.listener, own=identity.permissions
+        )
 
     def authenticated(self, identity: Identity, now: float) -> None:
         """The credentials are valid."""

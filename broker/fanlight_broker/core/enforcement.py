@@ -19,18 +19,17 @@ from typing import TYPE_CHECKING, Final, Protocol
 import matchcore
 from fanlight_broker import audit, event_log
 from fanlight_broker.core.errors import InvalidTopic, NotPermitted
-from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.limits import Limits, SubscribePartly
 from fanlight_broker.core.metrics import MetricFamily
 from fanlight_broker.core.permissions import (
     ALL_ALLOWED,
     ALLOWED,
-    UNRESTRICTED,
     Access,
     Action,
     Asker,
     FilterVerdict,
     Grant,
+    Origin,
     Permissions,
     Verdict,
 )
@@ -82,15 +81,9 @@ class FieldsOf(Protocol):
     def __call__(self, message: Message, publisher: Owner | None) -> "Fields": ...
 
 
-def check_own_rules(identity: Identity) -> None:
-    """Raises NotPermitted for somebody who comes with rules of its own, in a token: they are not enforced yet."""
-    if identity.permissions:
-        raise NotPermitted("the token has permissions of its own, which this broker does not enforce: leave them out")
-
-
 class Enforcement:
     def __init__(
-        self, limits: Limits, router: Router, turns: Turns, permissions: Permissions = UNRESTRICTED,
+        self, limits: Limits, router: Router, turns: Turns, permissions: Permissions,
         wall: Callable[[], float] | None = None,
     ) -> None:
         self.limits = limits
@@ -115,6 +108,10 @@ class Enforcement:
     def restricted(self) -> bool:
         return not self.permissions.unrestricted
 
+    def restricts(self, origin: Origin) -> bool:
+        """May there be something that a client from there may not do?"""
+        return bool(origin.own) or not self.permissions.unrestricted
+
     def use(self, permissions: Permissions) -> None:
         """Put others in force, at once, for all that is asked from now on, however many badges there are."""
         self._validity.over = True
@@ -137,6 +134,11 @@ class Enforcement:
                 self._turns.later(partial(self._release, permissions, badges))
                 return
 
+    @property
+    def restricts_some(self) -> bool:
+        """Is somebody known to whom something may not be permitted? Without restrictions, these alone have badges."""
+        return self.restricted or bool(self._badges)
+
     # -- who may do what ----------------------------------------------------------------------------------------------
 
     def badge_of(self, subscriber: Subscriber) -> Badge | None:
@@ -144,7 +146,7 @@ class Enforcement:
         badge = subscriber.badge
         if badge is not None and not badge.revoked:
             return badge
-        if badge is None and not self.restricted:
+        if badge is None and not self.restricts(subscriber.origin):
             return None
         badge = self._join(subscriber.asker)
         if subscriber.gone:  # what it has asked for goes on: nobody will say that it has left
@@ -158,7 +160,7 @@ class Enforcement:
     def renew(self, subscriber: Subscriber) -> None:
         """Another connection has taken its session, and may say something else of itself."""
         before = subscriber.badge
-        if before is None and not self.restricted:
+        if before is None and not self.restricts(subscriber.origin):
             return
         self.leave(subscriber)
         if self.badge_of(subscriber) is not before:
@@ -180,7 +182,7 @@ class Enforcement:
                 self._turns.later(self._clear)  # not here: a lane may be in the middle of a message
 
     def _join(self, asker: Asker) -> Badge | None:
-        if not self.restricted:
+        if not asker.own and not self.restricted:
             return None
         grant = self.permissions.grant_of(asker)
         badge = self._badges.get(id(grant))
@@ -337,7 +339,7 @@ class Enforcement:
 
     def check_asker(self, asker: Asker, action: Action, *, quiet: bool = False) -> None:
         """May somebody who is no client do this? quiet: it is neither counted nor logged. Raises NotPermitted."""
-        if not self.restricted:
+        if not asker.own and not self.restricted:
             return
         grant = self.permissions.grant_of(asker)
         try:

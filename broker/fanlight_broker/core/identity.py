@@ -6,14 +6,14 @@
     groups       that the user is in. An anonymous client is in the group `anonymous` alone, and nobody else is in it
     expires      when the connection ends, in seconds of the wall clock; None: the credentials do not expire
     limits       of this user, by the names of the settings of quotas
-    permissions  rules of this user, {"effect", "actions", "topics"} each, as its token has them
+    permissions  rules that it brings along, as one text (fanlight_permissions/own_rules.py); "": it brings none
 
 With one password for everybody the password is checked and the name is not: there is a user, and it is not verified.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 ANONYMOUS_GROUP: Final = "anonymous"
 _ANONYMOUS_GROUPS: Final = frozenset({ANONYMOUS_GROUP})
@@ -34,7 +34,7 @@ class Identity:
     groups: frozenset[str] = frozenset()
     expires: float | None = None
     limits: Mapping[str, int] = field(default_factory=dict, hash=False)
-    permissions: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
+    permissions: str = ""
 
     def __post_init__(self) -> None:
         if self.anonymous:

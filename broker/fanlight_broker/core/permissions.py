@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from fanlight_permissions.decisions import ON_TOPICS, Access, Action, Asker, FilterVerdict, Grant, Verdict
 
 if TYPE_CHECKING:
+    from fanlight_permissions.table import PermissionTable
     from matchcore.kleene import Fields
     from matchcore.selector import Attribute
 
@@ -24,7 +25,6 @@ __all__ = [
     "EVERYTHING",
     "NOWHERE",
     "ON_TOPICS",
-    "UNRESTRICTED",
     "Access",
     "Action",
     "Asker",
@@ -47,11 +47,12 @@ class Origin(NamedTuple):
     listener: str = ""
     client: str | None = None  # of what has a name of its own, as a queue has: the client that made it; "" if unknown
     protocol: str = ""  # and its protocol
+    own: str = ""  # the text of the rules that it brings along (fanlight_permissions/own_rules.py)
 
     def asker(self, user: str, client: str, protocol: str) -> Asker:
         if self.client is not None:
             client, protocol = self.client, self.protocol
-        return Asker(user, self.groups, client, self.certificate, self.address, protocol, self.listener)
+        return Asker(user, self.groups, client, self.certificate, self.address, protocol, self.listener, self.own)
 
 
 class Permissions(Protocol):
@@ -59,7 +60,7 @@ class Permissions(Protocol):
 
     @property
     def unrestricted(self) -> bool:
-        """True: everything is permitted, without a check."""
+        """True: everything is permitted, without a check, to those who bring no rules along."""
         ...
 
     @property
@@ -91,18 +92,29 @@ class Everything:
 
 
 class Unrestricted:
+    """Everybody may do everything, but for those who bring rules along: these alone decide then."""
+
     unrestricted = True
     attributes: "Collection[Attribute]" = ()
 
+    def __init__(self) -> None:
+        self._of_own_rules: PermissionTable | None = None
+
     def grant_of(self, asker: Asker) -> Grant:
-        return EVERYTHING
+        if not asker.own:
+            return EVERYTHING
+        if self._of_own_rules is None:
+            from fanlight_permissions.table import table_without_rules  # for those who bring rules along
+
+            self._of_own_rules = table_without_rules()
+        return self._of_own_rules.grant_of(asker)
 
     def release(self, grant: Grant) -> None:
-        pass
+        if self._of_own_rules is not None and grant is not EVERYTHING:
+            self._of_own_rules.release(grant)
 
 
 NOWHERE: Final = Origin()
 ALLOWED: Final = Verdict(True)
 ALL_ALLOWED: Final = FilterVerdict(Access.ALL)
 EVERYTHING: Final = Everything()
-UNRESTRICTED: Final = Unrestricted()

@@ -136,7 +136,7 @@ class Replay:
         self._part = ReplayPart()
         self._asked = False
         self._subscription: Subscription | None = None
-        self._keeps_topics = subscribing.enforcement.restricted
+        self._keeps_topics = subscribing.enforcement.restricts(client.subscriber.origin)
         self._reading = source.read(wanted, with_topic(encode), size_of) if self._keeps_topics \
             else source.read(wanted, encode)
 

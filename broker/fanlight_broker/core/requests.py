@@ -44,11 +44,12 @@ class ConnectRequest:
     @property
     def nbytes(self) -> int:
         """What a session takes that begins with this."""
-        return session_bytes(self.client_id, self.user, self.label, self.will)
+        return session_bytes(self.client_id, self.user, self.label, self.will, self.origin.own)
 
 
-def session_bytes(name: str, user: str, label: str, will: Will | None) -> int:
-    nbytes = SESSION_BYTES + getsizeof(name) + getsizeof(user) + getsizeof(label)
+def session_bytes(name: str, user: str, label: str, will: Will | None, own: str) -> int:
+    """own: the text of its rules, which equal ones share; it is counted for each."""
+    nbytes = SESSION_BYTES + getsizeof(name) + getsizeof(user) + getsizeof(label) + len(own)
     return nbytes if will is None else nbytes + will.message.nbytes
 
 

@@ -114,7 +114,7 @@ class Sessions:
         if found is not None and found.subscriber.user != wanted.user:
             raise NotPermitted("the session of this client identifier is another user's; choose another identifier")
         self.clients.check_names(wanted.client_id, wanted.user or wanted.label)
-        if self._enforcement.restricted:
+        if self._enforcement.restricts(wanted.origin):
             self._enforcement.check_connect(wanted.asker, wanted.will)
         overdue = found is not None and self._away.overdue(found, now)
         ending: Sequence[Session] = ()

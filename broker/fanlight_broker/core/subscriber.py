@@ -211,7 +211,9 @@ class Session:
     def charge(self) -> None:
         """Enter what it takes now, without its identifiers received and its window's table."""
         subscriber = self.subscriber
-        nbytes = 0 if self.ended else session_bytes(subscriber.name, subscriber.user, subscriber.label, self.will)
+        nbytes = 0 if self.ended else session_bytes(
+            subscriber.name, subscriber.user, subscriber.label, self.will, subscriber.origin.own
+        )
         self.pot.add(nbytes - self.nbytes)
         self.nbytes = nbytes
 

@@ -39,6 +39,7 @@ examples:
   fanlightd permissions test permissions.toml --user alice --action subscribe --topic 'site/+/temp'
   fanlightd permissions test permissions.toml --user alice --action publish --topic t --fields '{"price": 120}'
   fanlightd permissions test permissions.toml --address 10.1.2.3 --action connect
+  fanlightd permissions test permissions.toml --user alice --own claim.json --action publish --topic t
 
 exit codes: 0 allowed, 1 denied or allowed in part, 2 wrong arguments, settings or file
 """
@@ -118,6 +119,7 @@ def _add_request(parser: Parser) -> None:
     group.add_argument("--address", default="", help="its address")
     group.add_argument("--protocol", default="", help="mqtt or native")
     group.add_argument("--listener", default="", help="where it has connected")
+    group.add_argument("--own", type=Path, metavar="FILE", help="rules that it brings along, JSON as in a token")
     group = parser.add_argument_group("what")
     group.add_argument(
         "--action", required=True,

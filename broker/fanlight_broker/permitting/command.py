@@ -13,13 +13,16 @@ import matchcore
 from fanlight_broker.config import Exit
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.permissions import ON_TOPICS, Access, Action, Asker
-from fanlight_broker.parsing import did_you_mean, message_fields
+from fanlight_broker.parsing import did_you_mean, file_text, message_fields
 from fanlight_broker.permitting.explaining import Request, Unmet, unmet
 from fanlight_broker.permitting.permission_faults import Conflict, ShadowedRule, conflicts, shadowed, warnings
+from fanlight_permissions.class_grant import DEFAULT
+from fanlight_permissions.own_rules import own_rules
 from fanlight_permissions.permission_file import PermissionFileError, compile_permissions, read
 from fanlight_permissions.permission_rule import PermissionRule, spelling_of
-from fanlight_permissions.table import DEFAULT, PermissionTable
+from fanlight_permissions.table import PermissionTable
 
+OWN_FILE_BYTES_MAX: Final = 64 * 1024
 LISTED_MAX: Final = 100  # of each kind of fault
 OF_FILTERS: Final = frozenset({Action.SUBSCRIBE, Action.REPLAY, Action.QUEUE})
 
@@ -115,12 +118,22 @@ def _request(arguments: argparse.Namespace) -> Request:
             raise WrongRequest(f"--address: {error}") from None
     asker = Asker(
         arguments.user, frozenset(arguments.group), arguments.client, arguments.certificate, arguments.address,
-        arguments.protocol, arguments.listener,
+        arguments.protocol, arguments.listener, _own(arguments.own),
     )
     if arguments.topic is None:
         return Request(asker, action)
     topic, syntax = spelling_of(arguments.topic)
     return Request(asker, action, topic, syntax, action in OF_FILTERS, _fields(arguments.fields))
+
+
+def _own(path: Path | None) -> str:
+    """The text of a file of rules that a client brings along."""
+    if path is None:
+        return ""
+    try:
+        return own_rules(json.loads(file_text(path, OWN_FILE_BYTES_MAX)))
+    except (ValueError, RecursionError) as error:
+        raise WrongRequest(f"--own: {error}") from None
 
 
 def _fields(text: str | None) -> Mapping[str, object] | None:
@@ -170,6 +183,8 @@ def _decision_lines(view: Mapping[str, Any]) -> list[str]:
         by = "by default"
     elif not rule:
         by = "no rule allows it"
+    elif not place:
+        by = f"by {rule}"
     else:
         by = f"by rule {rule!r} ({place})" if rule != place else f"by the rule of {place}"
     if view["decision"].startswith("depends"):

@@ -16,7 +16,7 @@ from fanlight_broker.admin.metric_source import MetricSource
 from fanlight_broker.config import Settings
 from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.metrics import MetricFamily
-from fanlight_broker.core.permissions import UNRESTRICTED
+from fanlight_broker.core.permissions import Unrestricted
 from fanlight_broker.core_part import Core
 from fanlight_broker.parts import Apply, Part, PartError, SideThread
 
@@ -79,7 +79,7 @@ class Permitting(Part):
                 self._use(prepared)
             elif settings.permissions is None and self._in_force is not None:
                 self._in_force = None
-                self._broker.use_permissions(UNRESTRICTED)
+                self._broker.use_permissions(Unrestricted())
                 audit.note("permissions_changed", rules=None)
                 log.warning("permissions_lifted", advice="everybody who is admitted may do everything now")
 

@@ -66,9 +66,10 @@ def stored_origin(origin: Origin) -> StoredOrigin | None:
     return None if origin == NOWHERE else (groups, origin.certificate, origin.address, origin.listener)
 
 
-def origin_of(stored: StoredOrigin | None) -> Origin:
-    """What `stored_origin` was made of."""
-    return NOWHERE if stored is None else Origin(frozenset(stored[0]), *stored[1:])
+def origin_of(stored: StoredOrigin | None, own: str | None = None) -> Origin:
+    """What `stored_origin` was made of, and the rules beside it."""
+    origin = NOWHERE if stored is None else Origin(frozenset(stored[0]), *stored[1:])
+    return origin if own is None else origin._replace(own=own)
 
 
 class SessionFact(NamedTuple):
@@ -88,6 +89,7 @@ class SessionFact(NamedTuple):
     numbers: int  # of subscriptions given so far
     will: tuple[bytes, float | None, float] | None  # MESSAGE record, lifetime, delay in seconds
     origin: StoredOrigin | None = None  # of its client's connection, the last one
+    own: str | None = None  # the text of the rules that this one brought along
 
 
 class SubscriptionFact(NamedTuple):
@@ -139,6 +141,7 @@ class QueueFact(NamedTuple):
     priorities: int | None
     where: str | None = None  # the text of its selector
     origin: StoredOrigin | None = None  # of whoever made it
+    own: str | None = None  # the text of the rules that this one brought along
 
     @classmethod
     def of(cls, id: int, queue: WorkQueue, unused_since: float | None) -> Self:
@@ -148,7 +151,7 @@ class QueueFact(NamedTuple):
             options.unused_seconds, options.overflow, options.deliveries_max, options.dead_letter,
             options.single_active, creator.user, creator.verified, creator.label, creator.share.principal,
             creator.inbox, creator.format.family, unused_since, options.priorities,
-            where_of(queue.condition), stored_origin(creator.origin),
+            where_of(queue.condition), stored_origin(creator.origin), creator.origin.own or None,
         )
 
     @property

@@ -136,7 +136,7 @@ class Recovery:
         self._named: dict[int, WorkQueue] = {}  # by the number of the queue
         self._variants: dict[Format, dict[tuple[int, int, bytes], Variant]] = defaultdict(dict)
         self._shares: dict[str, Share] = {}
-        self._origins: dict[StoredOrigin | None, Origin] = {}
+        self._origins: dict[tuple[StoredOrigin | None, str | None], Origin] = {}
         self._used: list[WorkQueue] = []  # when the broker stopped
 
     def run(self) -> Recovered:
@@ -162,7 +162,7 @@ class Recovery:
             store.session_changed(session)  # a second stop does not begin its time anew
         for queue in self._used:
             store.queue_changed(queue)
-        self.broker.ask_again()
+        self.broker.ask_again(always=any(own is not None for _, own in self._origins))
         return self._found
 
     def _count_made(self, count: int) -> None:
@@ -237,14 +237,14 @@ class Recovery:
         return Subscriber(
             fact.name, intern(fact.user), intern(fact.protocol), self._format(fact.family),
             self._share(fact.principal), fact.inbox, fact.verified, intern(fact.label), Subscriptions(by_filter=True),
-            origin=self._origin(fact.origin),
+            origin=self._origin(fact.origin, fact.own),
         ), fact.expiry, self.now - self._away(fact)
 
-    def _origin(self, stored: StoredOrigin | None) -> Origin:
+    def _origin(self, stored: StoredOrigin | None, own: str | None) -> Origin:
         """Many sessions have the same: one object for them, which the collector looks at."""
-        found = self._origins.get(stored)
+        found = self._origins.get((stored, own))
         if found is None:
-            found = self._origins[stored] = origin_of(stored)
+            found = self._origins[stored, own] = origin_of(stored, own)
         return found
 
     def _away(self, fact: SessionFact) -> float:
@@ -385,7 +385,7 @@ class Recovery:
         unused = max(0.0, self.wall - fact.unused_since) if fact.unused_since is not None else 0.0
         creator = Subscriber(
             fact.name, fact.user, "", self._format(fact.family), self._share(fact.principal), fact.inbox,
-            fact.verified, fact.label, origin=origin_of(fact.origin or UNKNOWN_MAKER),
+            fact.verified, fact.label, origin=origin_of(fact.origin or UNKNOWN_MAKER, fact.own),
         )
         made = self.broker.queues.begin(
             creator, fact.name, fact.filters, fact.options, self.now - unused,

@@ -202,6 +202,7 @@ class Store:
             journal.id, session.name, subscriber.user, subscriber.protocol, subscriber.format.family,
             subscriber.verified, subscriber.label, subscriber.share.principal, subscriber.inbox, session.expiry,
             journal.left or None, session.numbers, self._will(session.will), stored_origin(subscriber.origin),
+            subscriber.origin.own or None,
         )
 
     def _will(self, will: Will | None) -> tuple[bytes, float | None, float] | None:

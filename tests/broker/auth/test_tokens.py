@@ -23,6 +23,7 @@ from fanlight_broker.auth.token_keys import TokenKeysError, read_keys
 from fanlight_broker.auth.tokens import TokenRules, Tokens, claim_of
 from fanlight_broker.core.errors import AuthenticationFailed
 from fanlight_broker.core.identity import Identity
+from fanlight_permissions.own_rules import own_rules
 
 NOW = 1_800_000_000.0
 SECRET = "0123456789abcdef0123456789abcdef"
@@ -68,13 +69,13 @@ def refusal(one: Tokens, text: str) -> str:
 @pytest.mark.parametrize("form", ["plain", "jwks"])
 def test_a_token_says_who_its_client_is(tmp_path: Path, algorithm: str, form: str) -> None:
     content = public(algorithm) if form == "plain" else json.dumps({"keys": [jwk(algorithm, "k")]}).encode()
-    rules = [{"effect": "allow", "actions": ["publish"], "topics": ["a/#"]}]
+    rules = [{"effect": "deny", "publish": "a/b"}, {"publish": ["a/#"], "subscribe": "c"}]
     text = token(algorithm, groups=["ops", "dev"], permissions=rules, limits={"connections": 2})
     assert is_token(text)
     found = tokens(tmp_path, content).check(text)
     assert (found.user, found.verified, found.anonymous) == ("alice", True, False)
     assert found.groups == {"ops", "dev"}
-    assert found.permissions == tuple(rules)
+    assert found.permissions == own_rules(rules)
     assert found.limits == {"connections": 2}
     assert found.expires == NOW + 70
     for secret in (text, SECRET):
@@ -101,10 +102,12 @@ def test_claims_have_the_names_that_the_settings_say(tmp_path: Path) -> None:
         ({"groups": ["anonymous"]}, "of clients without"), ({"groups": {"a": 1}}, "groups must be"),
         ({"limits": {"connections": -1}}, "from 0"),
         ({"limits": {"a": 1}}, "no quota"), ({"limits": [1]}, "limits must be"),
-        ({"permissions": [{"effect": "allow"}]}, "must have effect"),
-        ({"permissions": [{"effect": "maybe", "actions": ["a"], "topics": ["b"]}]}, "allow or deny"),
-        ({"permissions": [{"effect": "deny", "actions": "a", "topics": ["b"]}]}, "must be lists"),
-        ({"permissions": [{"effect": "deny", "actions": ["a"], "topics": []}]}, "must be lists"),
+        ({"permissions": [{"effect": "allow"}]}, "permission 1: it allows nothing"),
+        ({"permissions": [{"publish": "a"}, {"effect": "maybe"}]}, "permission 2: effect is allow or deny"),
+        ({"permissions": [{"publish": "a/#/b"}]}, "permission 1: publish: 'a/#/b'"),
+        ({"permissions": [{"publish": "a"}] * 65}, "at most 64 rules"),
+        ({"permissions": {"publish": "a"}}, "must be a list"), ({"permissions": 0}, "must be a list"),
+        ({"permissions": False}, "must be a list"), ({"permissions": ""}, "must be a list"),
         ({"permissions": "all"}, "must be a list"),
     ],
 )

@@ -6,7 +6,7 @@ from typing import Any
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.explain import explain
 from fanlight_broker.core.limits import Limits
-from fanlight_broker.core.permissions import UNRESTRICTED, Permissions
+from fanlight_broker.core.permissions import Permissions
 from fanlight_broker.core.ports import View
 from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.subscription import Subscription, SubscriptionOptions
@@ -43,7 +43,7 @@ def at_once(work: Callable[[], Any]) -> None:
     work()
 
 
-def broker_with(permissions: Permissions = UNRESTRICTED, **limits: Any) -> Broker:
+def broker_with(permissions: Permissions | None = None, **limits: Any) -> Broker:
     """Unless a test is about them: full outboxes act at once, and clients may choose any policy."""
     limits = {"burst_seconds_max": 0, "pause_allowed": True, **limits}
     return Broker(Limits(**limits), schedule=lambda: None, next_turn=at_once, permissions=permissions)

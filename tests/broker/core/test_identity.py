@@ -23,7 +23,7 @@ def test_no_user_may_be_in_the_group_anonymous():
 
 
 def test_an_identity_is_hashable_and_shows_no_credential():
-    rules = ({"effect": "allow", "actions": ["publish"], "topics": ["a"]},)
+    rules = '[{"effect":"allow","publish":["a"]}]'
     alice = Identity("alice", credential="$argon2id$secret", limits={"connections": 2}, permissions=rules)
     assert alice in {alice}
     assert "secret" not in repr(alice)

@@ -8,7 +8,7 @@ from fanlight_broker.core.acknowledgements import Acknowledgements
 from fanlight_broker.core.archive_selection import ArchiveSelection
 from fanlight_broker.core.errors import InvalidTopic, NotPermitted
 from fanlight_broker.core.marks import Mark
-from fanlight_broker.core.permissions import UNRESTRICTED, Action, Asker, Verdict
+from fanlight_broker.core.permissions import Action, Asker, Unrestricted, Verdict
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.publishing import HELD, REPEATED, Accepted, Outcome, Refused
 from fanlight_broker.core.recorder import NoRecorder
@@ -116,7 +116,7 @@ class WatchedRules(NoRules):
 class World:
     def __init__(self, *, restricted: bool = False, **limits: Any) -> None:
         self.events: list[str] = []
-        self.broker = broker_with(Gate(self.events) if restricted else UNRESTRICTED, **limits)
+        self.broker = broker_with(Gate(self.events) if restricted else Unrestricted(), **limits)
         self.client, _ = connect(self.broker)
         self.receipts: list[Outcome] = []
         self.room = True

@@ -110,6 +110,17 @@ def test_content(file: Path) -> None:
     assert "  hot (allow): n is 99; the selector wants > 100" in said
 
 
+def test_rules_that_the_client_brings_along(file: Path, tmp_path: Path) -> None:
+    own = tmp_path / "claim.json"
+    own.write_text('[{"publish": ["mine/%u", "site/secret/x"]}]')
+    words = ("--user", "eve", "--action", "publish", "--own", own, "--topic")
+    assert ask(file, *words, "mine/eve") == (0, ["allowed: by own rule 1", *ask(file, *words, "mine/eve")[1][1:]])
+    assert ask(file, *words, "mine/bob")[0] == 1
+    own.write_text('[{"publich": "a"}]')
+    code, _, said = run("test", file, *words, "mine/eve")
+    assert (code, said) == (2, "fanlightd: --own: permission 1: there is no 'publich'; did you mean publish?\n")
+
+
 def test_json(file: Path) -> None:
     view = json.loads(run("test", file, "--json", "--action", "publish", "--topic", "open.x")[1])
     assert (view["decision"], view["rule"], view["place"]) == ("allowed", "line 11", "line 11")

@@ -25,13 +25,14 @@ Got = list[tuple[str, bytes]]
 
 
 class World(mqtt.World):
-    """One broker for both protocols. A user is verified, and in the groups that `groups` names."""
+    """One broker for both protocols. A user is verified, in the groups of `groups`, and has the rules of `own`."""
 
     plain = False
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.groups: dict[str, frozenset[str]] = {}
+        self.own: dict[str, str] = {}  # rules that a user brings along, as one text
 
     def client(self, dialect: str, name: str = "", **options: Any) -> "Client":
         """One that is connected, whose user has the same name."""
@@ -58,7 +59,10 @@ class Known:
 
     def authenticate(self, user: str | None, password: str | None, client: str = "") -> Identity | None:
         groups = self.world.groups.get(user, frozenset())
-        identity = Identity(user or "", verified=bool(user), credential="x" if user else "", groups=groups)
+        identity = Identity(
+            user or "", verified=bool(user), credential="x" if user else "", groups=groups,
+            permissions=self.world.own.get(user, ""),
+        )  # fmt: skip
         self.world.soon.append(lambda: self.protocol.authenticated(identity, self.world.now))
         return None
 

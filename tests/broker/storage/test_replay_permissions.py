@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.permissions import Origin
 from fanlight_broker.core.subscriber import Subscriber
 from fanlight_broker.core.work_queue import QueueOptions
+from fanlight_permissions.own_rules import own_rules
+from fanlight_permissions.permission_file import compile_permissions, parse_permissions
 from tests.broker.core.reference import Reference, Rule, allow, deny
 from tests.broker.protocols.permitted import NativeClient, World
 from tests.broker.storage.archived import Archived
@@ -123,6 +126,45 @@ def test_a_restored_session_is_asked_about_as_its_client_was(tmp_path: Path, rul
     world.broker.use_permissions(Reference(allow("connect"), rule))
     world.turn()
     assert len(session.subscriptions) == permitted
+
+
+OWN = own_rules([{"effect": "deny", "subscribe": "a/x"}, {"subscribe": ["a/#", "b"]}])
+
+
+def test_a_restored_session_keeps_the_rules_that_its_client_has_brought_along(tmp_path: Path) -> None:
+    world = StoredWorld(tmp_path)
+    client = world.connect("s", user="s", verified=True, origin=STAFF._replace(own=OWN), expiry=1_000.0)
+    client.subscribe("a/#", qos=1)
+    world.turn()
+    for _ in range(2):  # the first restart writes what it has found once more
+        world.crash()
+        session = world.broker.sessions.get("s")
+        assert session is not None
+        assert session.subscriber.origin == STAFF._replace(own=OWN)
+        world.turn()
+    (subscription,) = session.subscriptions
+    assert subscription.partly
+    publisher = world.connect("p")
+    for topic in ("a/x", "a/y"):
+        publisher.publish(topic, qos=1)
+    assert len(session.window.queue) == 1
+    world.broker.use_permissions(compile_permissions(
+        parse_permissions('[[deny]]\nsubscribe = "a/#"', "p", Limits()), "p", Limits()
+    ))
+    world.turn()
+    assert len(session.subscriptions) == 0
+
+
+def test_a_restored_queue_keeps_the_rules_that_its_maker_has_brought_along(tmp_path: Path) -> None:
+    world = StoredWorld(tmp_path)
+    own = own_rules([{"everything": "t/#"}])
+    maker = world.connect("maker", user="m", verified=True, origin=STAFF._replace(own=own)).client
+    world.broker.queues.declare(maker, "jobs", ((b"t/#", "mqtt"),), QueueOptions(), world.now)
+    world.turn()
+    world.crash()
+    queue: Subscriber = world.broker.queues.find("jobs").subscriber
+    assert queue.asker == maker.subscriber.asker
+    assert queue.asker.own == own
 
 
 def test_a_restored_queue_has_the_rights_of_whoever_made_it(tmp_path: Path) -> None:

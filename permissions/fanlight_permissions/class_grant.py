@@ -1,0 +1,283 @@
+"""What the clients of one permission class may do, by a table of permissions (table.py): its ClassGrant.
+
+A decision about a topic asks the table's index once for each party of the class. One about a filter compares it with
+the filters of rules: one that allows must cover it, and no more salient one that denies may intersect it.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
+
+from fanlight_permissions.decisions import Access, Action, FilterVerdict, Verdict, Weighed
+from fanlight_permissions.permission_rule import ANY_TOPIC, BITS, RESERVED
+from fanlight_permissions.scopes import Kind, Scope, behind, filled, key_word, met, scope_of, words_of
+from fanlight_permissions.topics import ANY_WORDS, SYNTAXES, first_word
+from matchcore.errors import TopicError
+from matchcore.filters import FilterIndex
+from matchcore.grammar import parse_filter, split_topic
+from matchcore.inclusion import covers, intersects, outline
+from matchcore.kleene import Fields, holds, with_topic
+from matchcore.selector import Selector
+
+COMPARED_MAX: Final = 1_000  # filters that one filter is compared with; past it nothing is proven
+DENIED: Final = Verdict(False)
+DEFAULT: Final = "default"  # the rule of a decision that is the default's
+
+
+class Denial(NamedTuple):
+    rank: int
+    filter: bytes  # with wildcards in the place of names, and without the key word
+    syntax: str
+
+
+class RuleTable(Protocol):
+    """What a decision needs of a table."""
+
+    index: FilterIndex
+    where: dict[int, Selector]
+    allows: bytearray
+    hits: Counter[int]
+    nothing: int
+
+    def label(self, rank: int) -> str: ...
+    def default(self, action: Action, topic: bytes, syntax: str) -> Verdict: ...
+    def default_allows(self, action: Action) -> bool: ...
+    def denials(self, party: int, number: int, first: bytes) -> Iterator[Denial]: ...
+
+
+class ClassGrant:
+    """What the clients of one permission class may do."""
+
+    __slots__ = ("_kinds", "_match", "_names", "_quick", "_scopes", "_table", "holders", "key", "number")
+
+    def __init__(
+        self, table: RuleTable, number: int, key: object, names: Mapping[str, tuple[str, ...]],
+        kinds: Sequence[tuple[int, int, Kind]],
+    ) -> None:
+        self._table = table
+        self.number = number
+        self.key = key
+        self.holders = 0
+        self._names = names
+        self._kinds = kinds
+        self._scopes: dict[Action, list[Scope]] = {}
+        # By syntax and action: key words with the separator, and the scope where it has names.
+        self._quick: dict[str, dict[Action, list[tuple[bytes, Scope | None]]]] = {each: {} for each in SYNTAXES}
+        self._match = table.index.match
+
+    def _quick_of(self, action: Action, syntax: str) -> list[tuple[bytes, Scope | None]]:
+        found = [(each.before[syntax], each if each.probes else None) for each in self._scopes_of(action)]
+        self._quick[syntax][action] = found
+        return found
+
+    def _scopes_of(self, action: Action) -> list[Scope]:
+        found = [
+            scope for party, number, kind in self._kinds
+            if kind.actions & BITS[action] and (scope := self._scope(party, number, kind)) is not None
+        ]
+        self._scopes[action] = found
+        return found
+
+    def _scope(self, party: int, number: int, kind: Kind) -> Scope | None:
+        """None: no name of this class fits."""
+        return scope_of(key_word(party, number), kind, self._names)
+
+    # -- topics -------------------------------------------------------------------------------------------------------
+
+    def decide(
+        self, action: Action, topic: bytes = b"", syntax: str = "", fields: Fields | None = None
+    ) -> Verdict:
+        """Raises InvalidTopic, as matchcore does."""
+        table = self._table
+        if not topic or table.where or topic.startswith(b"$"):
+            return self._decide_slowly(action, topic, syntax, fields)
+        quick = self._quick[syntax].get(action)
+        if quick is None:
+            quick = self._quick_of(action, syntax)
+        best = table.nothing
+        try:
+            for before, scope in quick:
+                if scope is None or met(scope, topic, syntax):
+                    found = self._match(before + topic, syntax=syntax)
+                    if found and found[0] < best:
+                        best = found[0]
+        except TopicError:
+            split_topic(topic, syntax)  # raises the error of the topic itself, without the key word
+            return DENIED  # it is longer than any that a client may publish on
+        return self._verdict(action, topic, syntax, best, False)
+
+    def _decide_slowly(self, action: Action, topic: bytes, syntax: str, fields: Fields | None) -> Verdict:
+        """The same, where topics are reserved, or rules have a `where`."""
+        table = self._table
+        scopes = self._scopes.get(action)
+        if scopes is None:
+            scopes = self._scopes_of(action)
+        match = table.index.match
+        best = table.nothing
+        conditional: list[int] = []
+        is_reserved = topic.startswith(b"$") and first_word(topic, syntax or SYNTAXES[0]) in RESERVED
+        try:
+            for scope in scopes:
+                if scope.probes and not met(scope, topic, syntax):
+                    continue
+                if is_reserved and not scope.reserved:
+                    continue
+                found = match(scope.before[syntax] + topic, syntax=syntax) if topic else match(scope.word)
+                if not found:
+                    continue
+                if not table.where:
+                    if found[0] < best:
+                        best = found[0]
+                    continue
+                for rank in found:
+                    if rank not in table.where:
+                        best = min(best, rank)
+                        break
+                    conditional.append(rank)
+        except TopicError:
+            split_topic(topic, syntax)  # as above
+            return DENIED
+        if conditional and min(conditional) < best:
+            return self._decide_by_content(action, topic, syntax, fields, best, conditional)
+        return self._verdict(action, topic, syntax, best, False)
+
+    def searches(self, action: Action, topic: bytes, syntax: str) -> list[bytes]:
+        """For benches: what the index is asked for a decision."""
+        return [
+            behind(scope.word, topic, syntax) for scope in self._scopes.get(action) or self._scopes_of(action)
+            if not scope.probes or met(scope, topic, syntax)
+        ]
+
+    def _decide_by_content(
+        self, action: Action, topic: bytes, syntax: str, fields: Fields | None, best: int, conditional: Sequence[int]
+    ) -> Verdict:
+        table = self._table
+        if fields is None:
+            return Verdict(False, table.label(min(conditional)), True)
+        values = with_topic(fields, words_of(topic, syntax))
+        for rank in sorted({rank for rank in conditional if rank < best}):
+            if holds(table.where[rank], values) is True:
+                best = rank
+                break
+        return self._verdict(action, topic, syntax, best, True)
+
+    def _verdict(self, action: Action, topic: bytes, syntax: str, rank: int, by_content: bool) -> Verdict:
+        table = self._table
+        if rank == table.nothing:
+            verdict = table.default(action, topic, syntax)
+            return verdict._replace(by_content=True) if by_content else verdict
+        table.hits[rank] += 1
+        return Verdict(table.allows[rank] == 1, table.label(rank), by_content)
+
+    # -- filters ------------------------------------------------------------------------------------------------------
+
+    def decide_filter(self, action: Action, filter: bytes, syntax: str) -> FilterVerdict:
+        """`PARTLY` is also the answer where nothing else is proven: COMPARED_MAX bounds the work.
+
+        Raises InvalidFilter, as matchcore does.
+        """
+        table = self._table
+        try:
+            allowing, denying, whole = self._deciding(action, filter, syntax)
+        except TopicError:
+            parse_filter(filter, syntax)  # as above
+            return FilterVerdict(Access.NONE)
+        if allowing is None:
+            return FilterVerdict(Access.NONE)
+        rule = table.label(allowing) or DEFAULT
+        if denying is None:
+            if allowing != table.nothing:
+                table.hits[allowing] += 1
+            return FilterVerdict(Access.ALL, rule)
+        table.hits[denying] += 1
+        if whole:
+            return FilterVerdict(Access.NONE, table.label(denying))
+        return FilterVerdict(Access.PARTLY, rule, table.label(denying))
+
+    def weigh(self, action: Action, filter: bytes, syntax: str) -> Weighed:
+        """Which rules count for a filter, for those who have rules of their own. Raises TopicError."""
+        label = self._table.label
+        allowing, denying, whole = self._deciding(action, filter, syntax, always=True)
+        return Weighed(
+            "" if allowing is None else label(allowing) or DEFAULT, "" if denying is None else label(denying), whole
+        )
+
+    def _deciding(
+        self, action: Action, filter: bytes, syntax: str, *, always: bool = False
+    ) -> tuple[int | None, int | None, bool]:
+        """The rules of `_allowing` and `_denying`. always: look for the second without the first, too."""
+        first = first_word(filter, syntax)
+        allowing = self._allowing(action, filter, syntax, first)
+        if allowing is None and not always:
+            return None, None, False
+        wild = first in (ANY_TOPIC, ANY_WORDS[SYNTAXES.index(syntax) :][:1])
+        before = self._table.nothing if allowing is None else allowing
+        return allowing, *self._denying(action, filter, syntax, b"" if wild else first, before)
+
+    def _allowing(self, action: Action, filter: bytes, syntax: str, first: bytes) -> int | None:
+        """The most salient rule that allows all that a filter matches; `nothing`: the default does; None: none."""
+        table = self._table
+        best = table.nothing
+        compared = 0
+        for scope in self._scopes.get(action) or self._scopes_of(action):
+            if first in RESERVED and not scope.reserved:
+                continue
+            asked = behind(scope.word, filter, syntax)
+            _, topic = outline(asked, syntax)
+            for text, own, rank in sorted(table.index.matching(topic, syntax=syntax), key=_by_rank):
+                if rank >= best:
+                    break
+                if not table.allows[rank] or rank in table.where:
+                    continue
+                compared += 1
+                if compared > COMPARED_MAX:
+                    return best if best != table.nothing else None
+                made = filled(scope, _bytes(text), own)
+                if any(covers(each, asked, a_syntax=own, b_syntax=syntax) for each in made):
+                    best = rank
+                    break
+        if best == table.nothing and not (table.default_allows(action) and first not in RESERVED):
+            return None
+        return best
+
+    def _denying(
+        self, action: Action, filter: bytes, syntax: str, first: bytes, allowing: int
+    ) -> tuple[int | None, bool]:
+        """The most salient rule that denies some of what a filter matches, before another allows it; is it all of it?
+
+        Past COMPARED_MAX comparisons the next rule is taken for one that does.
+        """
+        table = self._table
+        best: int | None = None
+        whole = False
+        compared = 0
+        for party, number, kind in self._kinds:
+            if kind.allow or not kind.actions & BITS[action]:
+                continue
+            scope = self._scope(party, number, kind)
+            if scope is None:
+                continue
+            for rank, text, own in table.denials(party, number, first):
+                if rank >= allowing or (best is not None and rank >= best):
+                    continue
+                compared += 1
+                if compared > COMPARED_MAX:
+                    return rank, False
+                # Behind the key word no wildcard is the first word, which would not stand for words that begin with $.
+                asked, text = behind(scope.word, filter, syntax), behind(scope.word, text, own)
+                # A name that is no word of a filter may be one of a topic in the other syntax: any word, then.
+                made = [text] if scope.unfit else filled(scope, text, own)
+                if any(intersects(each, asked, a_syntax=own, b_syntax=syntax) for each in made):
+                    best = rank
+                    whole = rank not in table.where and not scope.unfit and any(
+                        covers(each, asked, a_syntax=own, b_syntax=syntax) for each in made
+                    )
+        return best, whole
+
+
+def _by_rank(found: tuple[object, str, int]) -> int:
+    return found[2]
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode()
