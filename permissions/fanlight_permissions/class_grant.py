@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol
 from fanlight_permissions.decisions import Access, Action, FilterVerdict, Verdict, Weighed
 from fanlight_permissions.permission_rule import ANY_TOPIC, BITS, RESERVED
 from fanlight_permissions.scopes import Kind, Scope, behind, filled, key_word, met, scope_of, words_of
-from fanlight_permissions.topics import ANY_WORDS, SYNTAXES, first_word
+from fanlight_permissions.topics import ANY_WORDS, SYNTAXES, WORDS_CEILING, first_word
 from matchcore.errors import TopicError
 from matchcore.filters import FilterIndex
 from matchcore.grammar import parse_filter, split_topic
@@ -102,7 +102,7 @@ class ClassGrant:
                     if found and found[0] < best:
                         best = found[0]
         except TopicError:
-            split_topic(topic, syntax)  # raises the error of the topic itself, without the key word
+            split_topic(topic, syntax, max_words=WORDS_CEILING)  # raises the topic's own error
             return DENIED  # it is longer than any that a client may publish on
         return self._verdict(action, topic, syntax, best, False)
 
@@ -135,7 +135,7 @@ class ClassGrant:
                         break
                     conditional.append(rank)
         except TopicError:
-            split_topic(topic, syntax)  # as above
+            split_topic(topic, syntax, max_words=WORDS_CEILING)  # as above
             return DENIED
         if conditional and min(conditional) < best:
             return self._decide_by_content(action, topic, syntax, fields, best, conditional)
@@ -180,7 +180,7 @@ class ClassGrant:
         try:
             allowing, denying, whole = self._deciding(action, filter, syntax)
         except TopicError:
-            parse_filter(filter, syntax)  # as above
+            parse_filter(filter, syntax, max_words=WORDS_CEILING)  # as above
             return FilterVerdict(Access.NONE)
         if allowing is None:
             return FilterVerdict(Access.NONE)

@@ -20,14 +20,13 @@ from fanlight_permissions.own_rules import WrongOwnRules, read_own
 from fanlight_permissions.parties import groups_of
 from fanlight_permissions.permission_rule import BITS, RESERVED, Pattern
 from fanlight_permissions.scopes import Scope, behind, filled, kind_of, met, scope_of
-from fanlight_permissions.topics import first_word
+from fanlight_permissions.topics import WORDS_CEILING, first_word
 from matchcore.errors import TopicError
 from matchcore.filters import FilterIndex
 from matchcore.grammar import parse_filter
 from matchcore.inclusion import covers, intersects
 from matchcore.kleene import Fields
 
-WORDS_MAX: Final = 1_024  # of an index: longer topics are denied
 BYTES_MAX: Final = 70_000  # of a topic, 65,535 at most, and what stands before it
 UNREADABLE: Final = "own rules that cannot be read"
 
@@ -134,7 +133,7 @@ class PersonalGrant:
             table = self.base.weigh(action, filter, syntax)
             own = self._weigh(action, filter, syntax)
         except TopicError:
-            parse_filter(filter, syntax)  # raises the error of the filter itself
+            parse_filter(filter, syntax, max_words=WORDS_CEILING)  # raises the error of the filter itself
             return FilterVerdict(Access.NONE)
         if not self.own.readable:
             return FilterVerdict(Access.NONE, UNREADABLE)
@@ -178,7 +177,7 @@ class PersonalGrants:
 
     def __init__(self, take: Callable[[], int], give_back: Callable[[int], None]) -> None:
         self._take, self._give_back = take, give_back
-        self._index = FilterIndex(WORDS_MAX, BYTES_MAX)
+        self._index = FilterIndex(WORDS_CEILING, BYTES_MAX)
         self._sets: dict[str, OwnSet] = {}
         self._free: list[int] = []  # numbers of sets
         self._classes: dict[object, PersonalGrant] = {}

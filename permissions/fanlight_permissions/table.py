@@ -40,7 +40,7 @@ from fanlight_permissions.permission_rule import (
 )
 from fanlight_permissions.reading import TableLimits
 from fanlight_permissions.scopes import Kind, key_word, kind_of
-from fanlight_permissions.topics import SEPARATORS, SYNTAXES, first_word
+from fanlight_permissions.topics import SEPARATORS, SYNTAXES, WORDS_CEILING, first_word
 from matchcore.errors import InvalidFilter
 from matchcore.filters import FilterIndex
 from matchcore.grammar import parse_filter
@@ -87,7 +87,8 @@ class PermissionTable:
         self._known: list[Kind] = []  # the same, by their numbers
         self._numbers: dict[int, int] = {}  # of the kinds without names and wildcards at the beginning, by actions
         self._kinds_of_parties = [0]  # a bit for each kind
-        self.index = FilterIndex(limits.topic_words_max + WORDS_MORE, limits.topic_bytes_max + 1_024)
+        max_words = min(limits.topic_words_max + WORDS_MORE, WORDS_CEILING)  # what is longer is denied
+        self.index = FilterIndex(max_words, limits.topic_bytes_max + 1_024)
         self.allows = bytearray(count)
         self._lines = array("I", bytes(4 * count))
         self._labels: dict[int, str] = {}  # of those that have a name
@@ -258,7 +259,7 @@ class Widest(NamedTuple):
     """Limits that are no tighter than any of a broker."""
 
     permissions_max: int = 0
-    topic_words_max: int = 900
+    topic_words_max: int = WORDS_CEILING
     topic_bytes_max: int = 65_535
 
 

@@ -8,6 +8,7 @@ from typing import Final
 import matchcore
 
 SYNTAXES: Final = ("amqp", "mqtt")  # by their number on the wire
+WORDS_CEILING: Final = 1_024  # in a topic: matchcore's own bound
 ANY_WORDS: Final = b"*+"  # that stand for any one word, in this order
 SEPARATORS: Final = {"amqp": b".", "mqtt": b"/"}
 

@@ -23,7 +23,7 @@ from fanlight_permissions.permission_file import (
     parse_permissions,
 )
 from fanlight_permissions.reading import file_text
-from fanlight_permissions.table import WORDS_MORE, PermissionTable
+from fanlight_permissions.table import PermissionTable
 from fanlight_permissions.topics import INBOX_ROOT, first_word
 from fanlight_spark.askers import Askers
 from fanlight_spark.snapshot import Subscription
@@ -46,7 +46,7 @@ class RuleLimits(NamedTuple):
     """The most that a broker may be set to: what is too much for the broker at hand, its own `check` says."""
 
     permissions_max: int = 10_000_000
-    topic_words_max: int = WORDS_MAX - WORDS_MORE
+    topic_words_max: int = WORDS_MAX
     topic_bytes_max: int = 65_535
 
 

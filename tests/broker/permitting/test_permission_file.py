@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.limits import TOPIC_WORDS_CEILING, Limits
 from fanlight_broker.core.permissions import Access, Action, Asker
 from fanlight_permissions.permission_file import (
     FILE_BYTES_MAX,
@@ -277,6 +277,15 @@ def test_files(tmp_path: Path) -> None:
         load(path, LIMITS)
     with pytest.raises(PermissionFileError, match="cannot be read: No such file"):
         load(tmp_path / "none", LIMITS)
+
+
+def test_a_broker_may_allow_topics_as_long_as_the_matcher_does() -> None:
+    """Behind a key word there is no room for the last word: that topic is denied, and the rules are in force."""
+    limits = Limits(topic_words_max=TOPIC_WORDS_CEILING)
+    table = compile_permissions(parse_permissions('[[allow]]\npublish = "#"\n', "p", limits), "p", limits)
+    grant = table.grant_of(ALICE)
+    longest = [b".".join([b"a"] * words) for words in (TOPIC_WORDS_CEILING - 1, TOPIC_WORDS_CEILING)]
+    assert [grant.decide(Action.PUBLISH, topic, "amqp").allowed for topic in longest] == [True, False]
 
 
 def test_a_pause_comes_now_and_then() -> None:
