@@ -44,8 +44,7 @@ class Archiving(Part):
             broker.router.screens.new_rows,
         )
         if archive is not None:
-            broker.router.archive_selection = archive.selection
-            broker.replay_source = archive
+            broker.archive_with(archive.selection, archive)
             broker.record_to(archive)
             broker.marks.restore(archive.kept)
 

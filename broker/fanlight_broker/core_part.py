@@ -36,7 +36,7 @@ class Core(Part):
         if settings.payload_format is not None:
             from fanlight_broker.core.payload_formats import PayloadFormats  # here: it needs the readers of bodies
 
-            self.broker.router.read_bodies_as(PayloadFormats(settings.payload_format).of)
+            self.broker.read_bodies_as(PayloadFormats(settings.payload_format).of)
         self.flusher = Flusher(self.broker.ledger, flush_fault)
 
     def _call_back(self, then: Callable[[float], None]) -> None:

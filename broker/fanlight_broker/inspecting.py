@@ -32,7 +32,8 @@ class Inspecting(Part):
             broker, monotonic, self._listeners.counters, self._ready, self._archiving.archive, self._store
         )
         broker.system_topics = SystemTopics(
-            self._limits, broker.publishing, broker.clients, broker.sessions, self.inspection.counters, monotonic(),
+            self._limits, broker.publishing, broker.everybody,
+            lambda: sum(each.sessions.away for each in broker.everywhere()), self.inspection.counters, monotonic(),
             version=__version__,
         )
 

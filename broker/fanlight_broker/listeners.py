@@ -107,7 +107,7 @@ class Listeners(Part):
 
     async def drain(self, seconds: float) -> None:
         self._draining = True
-        log.info("draining", connections=len(self._core.broker.clients), grace_seconds=seconds)
+        log.info("draining", connections=len(self._core.broker.everybody), grace_seconds=seconds)
         try:
             late = sum(await asyncio.gather(*(each.drain(seconds, GOODBYE) for each in self._listeners)))
         except asyncio.CancelledError:

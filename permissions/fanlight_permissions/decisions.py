@@ -40,7 +40,12 @@ class Asker:
     address: str = ""  # without the port
     protocol: str = ""
     listener: str = ""
+    namespace: str = ""  # that it is in; "": the root
     own: str = ""  # the text of rules that it brings along: own_rules.py
+
+
+class NoNamespace(Exception):
+    """A client is to be in a namespace, and has no name that it can be called after."""
 
 
 class Verdict(NamedTuple):

@@ -26,6 +26,7 @@ from typing import Any, Final, NamedTuple
 import matchcore
 from fanlight_permissions.class_grant import DEFAULT
 from fanlight_permissions.decisions import Action
+from fanlight_permissions.namespace_entries import ENTRIES_MAX, NamespaceEntries, conditions_of
 from fanlight_permissions.permission_rule import (
     ACTION_BITS,
     ATTRIBUTES,
@@ -74,6 +75,7 @@ class PermissionFileError(Exception):
 class PermissionFile(NamedTuple):
     rules: list[PermissionRule]
     defaults: Effects
+    namespaces: NamespaceEntries | None = None
 
 
 class GivenRule(NamedTuple):
@@ -99,6 +101,7 @@ def load(path: Path, limits: TableLimits, pause: Callable[[], None] = never) -> 
     """
     file = read(path, limits, pause)
     table = _table(str(path), _drained(in_order(file.rules)), len(file.rules), file.defaults, limits, pause)
+    table.namespaces = file.namespaces
     table.parties.forget(pause)
     return table
 
@@ -114,7 +117,9 @@ def compile_permissions(
     file: PermissionFile, name: str, limits: TableLimits, pause: Callable[[], None] = never
 ) -> PermissionTable:
     """The table of these rules; `name` is for errors. Raises PermissionFileError."""
-    return _table(name, in_order(file.rules), len(file.rules), file.defaults, limits, pause)
+    table = _table(name, in_order(file.rules), len(file.rules), file.defaults, limits, pause)
+    table.namespaces = file.namespaces
+    return table
 
 
 def _table(
@@ -145,8 +150,8 @@ def parse_permissions(
 ) -> PermissionFile:
     """The rules of a file's text; `name` is for errors. Raises PermissionFileError."""
     try:
-        defaults, rows = (CLOSED, _csv_rows(text)) if is_csv else _toml_rows(text)
-        return PermissionFile(_rules(rows, name, limits, pause), defaults)
+        defaults, namespaces, rows = (CLOSED, None, _csv_rows(text)) if is_csv else _toml_rows(text)
+        return PermissionFile(_rules(rows, name, limits, pause), defaults, namespaces)
     except (ValueError, RecursionError, csv.Error) as error:
         raise PermissionFileError([f"{name}: {error}"]) from None
 
@@ -191,7 +196,7 @@ def _listed(name: str, problems: Sequence[str]) -> list[str]:
     return [*problems[:PROBLEMS_MAX], *more]
 
 
-def _toml_rows(text: str) -> tuple[Effects, Iterator[GivenRule]]:
+def _toml_rows(text: str) -> tuple[Effects, NamespaceEntries | None, Iterator[GivenRule]]:
     import tomllib  # for those who have a file
 
     # The order of [[allow]] and [[deny]] counts, and tomllib has them in two lists. So both are read as [[rule]]; which
@@ -202,17 +207,37 @@ def _toml_rows(text: str) -> tuple[Effects, Iterator[GivenRule]]:
     table = tomllib.loads(HEADER.sub(r"\1rule\3", text))
     rows = table.pop("rule", [])
     defaults = _defaults(table.pop("default", {}))
+    namespaces = _namespaces(table.pop("namespace", []))
     for known in EFFECTS:
         if known in table:
             raise ValueError(f"begin each rule with a line [[{known}]], without anything else in it")
     if table:
         other = next(iter(table))
-        raise ValueError(f"there is no {other!r} in a file of permissions, but [[allow]], [[deny]] and [default]")
+        raise ValueError(
+            f"there is no {other!r} in a file of permissions, but [[allow]], [[deny]], [[namespace]] and [default]"
+        )
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows) or len(rows) != len(headers):
         raise ValueError("begin each rule with a line [[allow]] or [[deny]], and have no such line inside of a text")
-    return defaults, (
+    return defaults, namespaces, (
         GivenRule(line + 1, EFFECTS[effect], row) for (line, effect), row in zip(headers, rows, strict=True)
     )
+
+
+def _namespaces(rows: object) -> NamespaceEntries | None:
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError("begin each entry of a namespace with a line [[namespace]]")
+    if len(rows) > ENTRIES_MAX:
+        raise ValueError(f"{len(rows)} entries [[namespace]]; at most {ENTRIES_MAX}")
+    entries = NamespaceEntries()
+    for number, row in enumerate(rows, 1):
+        try:
+            name = row.get("name")
+            if not isinstance(name, str):
+                raise ValueError('give it a name, such as name = "acme"')
+            entries.insert(who_of(conditions_of(row)), name)
+        except ValueError as error:
+            raise ValueError(f"[[namespace]] {number}: {error}") from None
+    return entries if rows else None
 
 
 def _defaults(section: object) -> Effects:

@@ -20,7 +20,7 @@ from fanlight_permissions.topics import ANY_WORDS, BROKER_ROOT, INBOX_ROOT, SEPA
 from matchcore.selector import Selector
 
 ANY_TOPIC: Final = b"#"
-ATTRIBUTES: Final = ("user", "group", "client", "certificate", "address", "protocol", "listener")
+ATTRIBUTES: Final = ("user", "group", "client", "certificate", "address", "protocol", "listener", "namespace")
 STARRED: Final = frozenset({"user", "group", "client", "certificate"})  # whose values may end in `*`
 ANONYMOUS_GROUP: Final = "anonymous"  # of those whose user name is not verified
 LETTERS: Final = "ucg"  # of `%u`, `%c`, `%g`

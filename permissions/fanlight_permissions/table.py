@@ -31,6 +31,7 @@ from fanlight_permissions.decisions import (
     Grant,
     Verdict,
 )
+from fanlight_permissions.namespace_entries import NamespaceEntries
 from fanlight_permissions.parties import Parties, groups_of
 from fanlight_permissions.permission_rule import (
     RESERVED,
@@ -79,6 +80,7 @@ class PermissionTable:
         self, rules: Iterable[PermissionRule], count: int, defaults: Effects, limits: TableLimits,
         pause: Callable[[], None] = lambda: None,
     ) -> None:
+        self.namespaces: NamespaceEntries | None = None  # who is in which; None: everybody is in the root
         self.invalid: list[Invalid] = []  # filters; the table is not to be used then
         self.nothing = count  # in place of the number of a rule
         self._defaults = defaults
@@ -208,6 +210,10 @@ class PermissionTable:
             return heappop(self._free)
         self._given += 1
         return self._given - 1
+
+    def namespace_of(self, asker: Asker) -> str:
+        """The namespace that somebody is in; "": the root. Raises NoNamespace for who has no valid one."""
+        return "" if self.namespaces is None else self.namespaces.of(asker)
 
     def numbers_of(self, party: int) -> Iterator[int]:
         """Of the kinds of rules that a party has."""

@@ -11,7 +11,7 @@ from fanlight_bench.load.target import BadUrl, parse
 from fanlight_bench.peers.plan import ASKED
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.permissions import Access, Action, Asker
-from fanlight_broker.permitting.permission_file import compile_permissions, parse_permissions
+from fanlight_permissions.permission_file import compile_permissions, parse_permissions
 
 
 def test_connections_log_in_as_the_same_users_in_each_run() -> None:

@@ -174,7 +174,7 @@ def test_what_was_in_force_is_looked_at_in_slices_and_what_is_asked_for_is_decid
         turns += 1
         return turns % 3 == 0
 
-    world.broker._rechecking._turns.over = over
+    world.broker.rechecking._turns.over = over
     world.broker.use_permissions(Reference(*NO_SECRETS))
     assert not world.client("native", "s").subscribe("secret/a")
     denied.publish("secret/a")
@@ -198,7 +198,7 @@ def test_another_reload_in_the_middle_begins_anew() -> None:
     for reader in readers:
         reader.subscribe("secret/a")
         reader.subscribe("#")
-    world.broker._rechecking._turns.over = lambda: True
+    world.broker.rechecking._turns.over = lambda: True
     world.broker.use_permissions(Reference(*NO_SECRETS))
     world.broker.use_permissions(Reference(ALL))
     while waiting:

@@ -299,7 +299,8 @@ def test_what_the_broker_says_of_itself_is_under_sys_and_nowhere_else(version: V
     net: dict[str, int] = {}
     inspection = BrokerInspection(broker, lambda: world.now, lambda: net, lambda: True)
     broker.system_topics = SystemTopics(
-        broker.limits, broker.publishing, broker.clients, broker.sessions, inspection.counters, world.now, version="9.9"
+        broker.limits, broker.publishing, broker.everybody, lambda: broker.sessions.away, inspection.counters,
+        world.now, version="9.9",
     )
     curious, plain = world.connect("curious", version), world.connect("plain", version)
     plain.subscribe("#", "+/broker/#")

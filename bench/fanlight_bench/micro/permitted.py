@@ -38,6 +38,9 @@ class Permitted:
     def grant_of(self, asker: Asker) -> "Permitted":
         return self
 
+    def namespace_of(self, asker: Any) -> str:
+        return ""
+
     def release(self, grant: Any) -> None: ...
 
     def decide(

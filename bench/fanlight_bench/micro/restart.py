@@ -28,7 +28,8 @@ from fanlight_broker.storage.checkpoint import Checkpoint
 from fanlight_broker.storage.image import Image
 from fanlight_broker.storage.log import Log
 from fanlight_broker.storage.pager import Pager
-from fanlight_broker.storage.recovery import Recovery, collector_paused
+from fanlight_broker.storage.recovery import Recovery
+from fanlight_broker.storage.restoring import collector_paused
 from fanlight_broker.storage.store import Store
 from fanlight_broker.wire.fanout import publish
 from fanlight_broker.wire.message import Message

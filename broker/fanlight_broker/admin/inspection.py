@@ -122,7 +122,8 @@ class InspectionApi:
         syntax, client = query.get("syntax", "amqp"), query.get("client") or None
         try:
             explained = yield from self._inspection.explain(
-                query["topic"], syntax=syntax, client=client, limit=_limit(query), fields=_fields(query)
+                query["topic"], syntax=syntax, client=client, limit=_limit(query), fields=_fields(query),
+                namespace=query.get("namespace", ""),
             )
         except ValueError as error:
             raise BadQuery(str(error)) from error
@@ -203,8 +204,9 @@ PATHS: Final[Mapping[str, Path]] = {
     "/slow-consumers": Path("clients that fall behind; limit", InspectionApi.slow_consumers, ("limit",)),
     "/archive": Path("the archive: offsets, sizes, and what is wrong with it", InspectionApi.archive),
     "/explain": Path(
-        "which subscriptions a topic reaches and why; topic, syntax (amqp, mqtt), fields (JSON object), client, limit",
+        "which subscriptions a topic reaches and why; topic, syntax (amqp, mqtt), fields (JSON object), client, limit, "
+        "namespace",
         InspectionApi.explain,
-        ("topic", "syntax", "fields", "client", "limit"),
+        ("topic", "syntax", "fields", "client", "limit", "namespace"),
     ),
 }

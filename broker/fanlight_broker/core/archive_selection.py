@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import matchcore
 from fanlight_broker.core.errors import InvalidFilter
 from fanlight_broker.core.limits import TOPIC_WORDS_CEILING
-from fanlight_broker.core.topics import reserved, sees_reserved
+from fanlight_broker.core.topics import SYNTAXES, namespace_prefix, reserved, sees_reserved
 from fanlight_broker.wire.archive_tap import ArchiveTap
 
 
@@ -43,3 +43,10 @@ class ArchiveSelection(TopicSelection):
     def __init__(self, tap: ArchiveTap, filters: Iterable[tuple[bytes, str]]) -> None:
         super().__init__(filters)
         self.tap = tap
+
+    def within(self, namespace: str) -> "ArchiveSelection":
+        """The same topics in a namespace, which stands before them in the archive. "": the root."""
+        if not namespace:
+            return self
+        before = tuple(namespace_prefix(namespace, syntax) for syntax in SYNTAXES)
+        return ArchiveSelection(self.tap.within(before), self.filters)

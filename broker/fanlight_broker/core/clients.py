@@ -30,17 +30,38 @@ INBOXES_TOGETHER: Final = 64  # that one call of the system makes random bytes f
 _tokens: Final[list[str]] = []  # for the next inboxes
 
 
+class EveryClient:
+    """The clients of all namespaces by their numbers, in the order in which they connected."""
+
+    def __init__(self) -> None:
+        self.by_number: dict[int, Client] = {}
+        self.maximum = 0  # most that were connected at the same time
+        self.connects = 0
+
+    def __len__(self) -> int:
+        return len(self.by_number)
+
+    def __iter__(self) -> Iterator[Client]:
+        return iter(self.by_number.values())
+
+    def add(self, client: Client) -> None:
+        self.connects = client.number
+        self.by_number[client.number] = client
+        hide(client, client.outbox, self.by_number)
+        self.maximum = max(self.maximum, len(self.by_number))
+
+
 class Clients:
-    """The connected clients by their numbers."""
+    """The connected clients of a namespace by their numbers, which are unique in the broker."""
 
     def __init__(
-        self, limits: Limits, shares: Shares, flow: Flow, teardown: Teardown, enforcement: Enforcement, paces: Paces
+        self, limits: Limits, shares: Shares, flow: Flow, teardown: Teardown, enforcement: Enforcement, paces: Paces,
+        everybody: EveryClient,
     ) -> None:
         self.limits = limits
         self.quotas: Quotas = NoQuotas()
         self.paces = paces
-        self.maximum = 0  # most that were connected at the same time
-        self.connects = 0
+        self.everybody = everybody
         self._shares = shares
         self._flow = flow
         self._teardown = teardown
@@ -72,13 +93,13 @@ class Clients:
         subscriber  its session's, which was let in (`check`); None without a session
         limits      quotas that are known of the user alone
         """
-        number = self.connects + 1
+        number = self.everybody.connects + 1
         if subscriber is None:
             name = name or f"client-{number}"
             asker = origin.asker(user if verified else "", name, protocol)
             if self._enforcement.restricts(origin):
                 self._enforcement.check_connect(asker)
-            share = self._shares.of(principal_of(user, address, verified=verified))
+            share = self._shares.of(principal_of(user, address, verified=verified, namespace=origin.namespace))
             quota = self.quota_of(asker, limits)
             self.check(share, quota)
             subscriber = Subscriber(
@@ -86,19 +107,19 @@ class Clients:
             )
         else:
             quota = self.quota_of(subscriber.asker, limits)
-        self.connects = number
         self._shares.join(subscriber.share)
         self.paces.join(outbox, held_by(subscriber.share, quota), now)
         client = Client(number, subscriber, agent, address, port, outbox, connection, format, now, limits)
         subscriber.client = client
         outbox.owner = client
         self._by_number[number] = client
-        hide(client, outbox, self._by_number)
-        self.maximum = max(self.maximum, len(self))
+        hide(self._by_number)
+        self.everybody.add(client)
         log.info(
             "client_connected", connection=number, client=subscriber.name, address=address, port=port, agent=agent,
             user=user,
             **({"unverified_user": label} if label else {}),
+            **({"namespace": subscriber.namespace} if subscriber.namespace else {}),
         )
         return client
 
@@ -109,6 +130,7 @@ class Clients:
         """
         if self._by_number.pop(client.number, None) is None:
             return []
+        self.everybody.by_number.pop(client.number, None)
         if client.subscriber.session is None:
             self._teardown.end(client.subscriber.subscriptions)
             self._enforcement.leave(client.subscriber)
@@ -126,7 +148,10 @@ class Clients:
         return self._flow.forget(client, now)
 
     def quota_of(self, asker: Asker, limits: Mapping[str, int] | None) -> Quota:
-        """The quota of a client's principal. limits: those that are known of the user alone."""
+        """The quota of a client's principal. limits: those that are known of the user alone, if that is the principal.
+        """
+        if asker.namespace:  # it is the principal, whoever of its clients asks
+            asker, limits = Asker(namespace=asker.namespace), None
         if self.quotas.empty and not limits:
             return NO_QUOTA
         return self.quotas.of(asker, limits or {})

@@ -18,9 +18,9 @@ from abc import ABC, abstractmethod
 from enum import Enum, auto
 from typing import Any, Final
 
-from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.errors import FanlightError, LimitExceeded
 from fanlight_broker.core.identity import Identity
+from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.permissions import Origin
 from fanlight_broker.core.ports import Transport
 from fanlight_broker.core.subscriber import Client, ClientConnection
@@ -57,8 +57,8 @@ class ProtocolConnection(ClientConnection, ABC):
 
     log: Any  # the protocol's logger
 
-    def __init__(self, broker: Broker, transport: Transport, now: float, lane: Lane) -> None:
-        self.broker = broker
+    def __init__(self, broker: Namespace, transport: Transport, now: float, lane: Lane) -> None:
+        self.broker = broker  # the namespace of the client; before it is known, the root
         self.transport = transport
         self.lane = lane
         self.inbox = lane.inbox
@@ -303,12 +303,27 @@ class ProtocolConnection(ClientConnection, ABC):
         self.transport.resume_reading()
         self.resume(now)
 
-    def origin_of(self, identity: Identity) -> Origin:
-        """What rules of permissions may ask about the connection, and those that it brings along."""
+    def enter(self, identity: Identity, protocol: str) -> Origin:
+        """Move into the namespace of the client, before anything is looked up for it. Returns what rules of permissions
+        may ask about the connection, and those that it brings along. Raises NotPermitted, LimitExceeded.
+        """
         transport = self.transport
-        return Origin(
+        origin = Origin(
             identity.groups, transport.certified, transport.address, transport.listener, own=identity.permissions
         )
+        if self.broker.enforcement.restricted:
+            home = self.broker.common.home_of(
+                origin.asker(identity.user if identity.verified else "", "", protocol)
+            )
+            if home is not self.broker:
+                self.move(home)
+                origin = origin._replace(namespace=home.name)
+        return origin
+
+    def move(self, home: Namespace) -> None:
+        """From here on all is looked up in this namespace."""
+        self.broker = home
+        self.lane.use_routes(home.routes)
 
     def authenticated(self, identity: Identity, now: float) -> None:
         """The credentials are valid."""

@@ -29,6 +29,7 @@ from fanlight_broker.core.permissions import (
     Asker,
     FilterVerdict,
     Grant,
+    NoNamespace,
     Origin,
     Permissions,
     Verdict,
@@ -138,6 +139,16 @@ class Enforcement:
     def restricts_some(self) -> bool:
         """Is somebody known to whom something may not be permitted? Without restrictions, these alone have badges."""
         return self.restricted or bool(self._badges)
+
+    def count_with(self, other: "Enforcement") -> None:
+        """Count denials together."""
+        self.denied, self.denied_by = other.denied, other.denied_by
+
+    def close(self) -> None:
+        """Nobody is left: give the classes back."""
+        self._validity.over = True
+        self._idle.clear()
+        self._release(self.permissions, self._badges)
 
     # -- who may do what ----------------------------------------------------------------------------------------------
 
@@ -341,6 +352,8 @@ class Enforcement:
         """May somebody who is no client do this? quiet: it is neither counted nor logged. Raises NotPermitted."""
         if not asker.own and not self.restricted:
             return
+        if self.namespace_of(asker):
+            raise NotPermitted("views and actions are of the whole broker, and not for clients of a namespace")
         grant = self.permissions.grant_of(asker)
         try:
             verdict = grant.decide(action)
@@ -350,6 +363,20 @@ class Enforcement:
             raise NotPermitted(f"no permission: {action.value}")
         if not verdict.allowed:
             raise self.refusal(asker.client or asker.address, asker.user, action, b"", "", verdict.rule)
+
+    def namespace_of(self, asker: Asker) -> str:
+        """The namespace that somebody is in; "": the root. Raises NotPermitted."""
+        try:
+            return self.permissions.namespace_of(asker)
+        except NoNamespace as error:
+            raise NotPermitted(f"no permission: {error}") from error
+
+    def is_home(self, subscriber: Subscriber, namespace: str) -> bool:
+        """Is a client that is in this namespace to be there, by the permissions in force?"""
+        try:
+            return self.permissions.namespace_of(subscriber.asker) == namespace
+        except NoNamespace:
+            return False
 
     def refusal(
         self, client: str, user: str, action: Action, subject: bytes, syntax: str, rule: str

@@ -7,7 +7,7 @@ from collections.abc import Container, Generator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import matchcore
-from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.ports import View
 from fanlight_broker.core.selectors import where_of
 from fanlight_broker.core.subscription import Subscription, group_name_of, number_of
@@ -25,7 +25,7 @@ CLIENTS_AT_ONCE: Final = 1_024  # clients, or subscriptions of one
 
 
 def explain(
-    broker: Broker, topic: bytes, syntax: str, client: str | None, limit: int, fields: FieldValues | None = None
+    broker: Namespace, topic: bytes, syntax: str, client: str | None, limit: int, fields: FieldValues | None = None
 ) -> Slices:
     """Explain a topic, or a message on it: the view is what the generator returns.
 
@@ -103,7 +103,7 @@ def least(ids: Sequence[int], limit: int, without: Container[int] = ()) -> Gener
 
 
 def matches_of(
-    broker: Broker, topic: bytes, syntax: str, ids: Sequence[int], known: FieldValues | None
+    broker: Namespace, topic: bytes, syntax: str, ids: Sequence[int], known: FieldValues | None
 ) -> Generator[None, None, list[View]]:
     router = broker.router
     rows: list[View] = []
@@ -140,7 +140,7 @@ def fields_of_topic(words: tuple[bytes, ...]) -> FieldValues:
 
 
 def explain_client(
-    broker: Broker, topic: bytes, syntax: str, client: str, reached: Reached, limit: int, fields: FieldValues | None
+    broker: Namespace, topic: bytes, syntax: str, client: str, reached: Reached, limit: int, fields: FieldValues | None
 ) -> Slices:
     """Why the subscriptions of the clients of this name or number are not reached."""
     connected = matching = others = 0

@@ -5,15 +5,18 @@ Every view is a JSON object and every list is bounded by its `limit`. Nothing he
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from heapq import nlargest
-from itertools import islice
+from itertools import chain, islice
 from math import inf
 from typing import Any, Final
 
 from fanlight_broker.core import delayed, enforcement, queue_views
 from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.delayed import LISTED_MAX
 from fanlight_broker.core.delayed_message import DelayedEntry
 from fanlight_broker.core.flow import CONSUMER
+from fanlight_broker.core.marks import Mark, owner_of
 from fanlight_broker.core.metrics import MetricFamily, histogram
+from fanlight_broker.core.namespace_counts import all_counts, all_gauges
 from fanlight_broker.core.ports import Recorded, StoreView, View
 from fanlight_broker.core.rates import Readings, reading
 from fanlight_broker.core.selectors import where_of
@@ -74,6 +77,8 @@ COUNTERS: Final[Mapping[str, str]] = {
     "routes_evicted": "Routes removed because the cache was full",
     "route_hits": "Messages whose route was in the cache",
     "route_misses": "Look-ups of routes that were not in the cache",
+    "namespaces_begun": "Namespaces that began, because a client of one came or something of one was in the store",
+    "namespaces_refused": "Clients refused because of namespaces_max",
     "publishes_repeated": "Messages dropped by deduplication: their mark had been accepted before",
     "inboxes_refused": "Connections closed, or topic aliases refused, because of inboxes_bytes_max",
     "tls_refused": "TLS connections refused or closed because of tls_bytes_max",
@@ -93,6 +98,7 @@ COUNTERS: Final[Mapping[str, str]] = {
 
 GAUGES: Final[Mapping[str, str]] = {
     "connections": "Connections that completed their handshake",
+    "namespaces": "Namespaces beside the root that somebody is in, or that something is kept in",
     "subscriptions": "Subscriptions in force",
     "routes": "Routes in the cache",
     "outbox_bytes": "Bytes unsent, or waiting for credit",
@@ -165,7 +171,9 @@ class BrokerInspection:
 
     def counters(self) -> Mapping[str, int]:
         broker, ledger = self._broker, self._broker.ledger
+        summed = all_counts(broker.everywhere(), broker.namespaces.gone)
         known = {
+            **summed,
             "messages_in": ledger.messages_in,
             "messages_out": ledger.messages_out,
             "bytes_in": ledger.bytes_in,
@@ -173,8 +181,6 @@ class BrokerInspection:
             "receipts": ledger.receipts,
             "messages_unroutable": ledger.unroutable,
             "messages_filtered": ledger.filtered,
-            "bodies_malformed": broker.router.screens.bodies.malformed,
-            "bodies_too_large": broker.router.screens.bodies.too_large,
             "dropped_newest": ledger.dropped_newest,
             "dropped_oldest": ledger.dropped_oldest,
             "dropped_credit": ledger.dropped_credit,
@@ -185,27 +191,18 @@ class BrokerInspection:
             "dropped_queue": ledger.dropped_queue,
             "dropped_absent": ledger.dropped_absent,
             "dropped_session": ledger.dropped_session,
-            "messages_expired": ledger.expired + broker.retained.expired + broker.delayed.expired,
+            "messages_expired": ledger.expired + summed["messages_expired"],
             "messages_acknowledged": ledger.acknowledged,
             "messages_refused": ledger.refused,
             "messages_redelivered": ledger.redelivered,
-            "retained_refused": broker.retained.refused,
-            "sessions_resumed": broker.sessions.resumed,
-            "sessions_taken_over": broker.sessions.taken_over,
-            "sessions_expired": broker.sessions.expired,
-            "sessions_made_room": broker.sessions.made_room,
-            "wills_published": broker.sessions.wills_published,
             "slow_consumers": broker.flow.slow_consumers,
             "slow_consumers_disconnected": broker.flow.slow_consumers_disconnected,
             "publishers_paused": broker.flow.publishers_paused,
             "acknowledgements_held_back": broker.acknowledgements.held_back,
             "publishers_held_ms": round(1000 * broker.flow.held_seconds(self._clock())),
             **broker.enforcement.counters(),
-            "routes_built": broker.router.built,
-            "routes_invalidated": broker.router.invalidated,
-            "routes_evicted": broker.routes.evicted,
-            "route_hits": broker.routes.hits,
-            "route_misses": broker.routes.misses,
+            "namespaces_begun": broker.namespaces.begun,
+            "namespaces_refused": broker.namespaces.refused,
             "publishes_repeated": broker.marks.repeated,
             "inboxes_refused": ledger.inboxes.refused,
             "tls_refused": ledger.secured.refused,
@@ -213,10 +210,6 @@ class BrokerInspection:
             "marks_forgotten": broker.marks.forgotten,
             "marks_refused": broker.marks.refused,
             **{f"share_refused_{pot}": broker.shares.refusals(pot) for pot in SharedPot},
-            "subscribes": broker.subscribing.begun,
-            "unsubscribes": broker.subscribing.ended,
-            **broker.delayed.counters(),
-            **queue_views.counters(broker.queues),
             **self._net(),
         }
         return {name: known.get(name, 0) for name in COUNTERS}
@@ -224,21 +217,15 @@ class BrokerInspection:
     def gauges(self) -> Mapping[str, float]:
         broker = self._broker
         return {
-            "connections": len(broker.clients),
-            "subscriptions": len(broker.router),
-            "routes": len(broker.routes),
+            **all_gauges(broker.everywhere(), self._clock()),
+            "namespaces": len(broker.namespaces),
+            "connections": len(broker.everybody),
             "outbox_bytes": broker.ledger.used,
             "inbox_bytes": broker.ledger.inboxes.used,
             "tls_bytes": broker.ledger.secured.used,
             "handshake_bytes": broker.ledger.handshakes.used,
             "session_bytes": broker.ledger.sessions.used,
             "subscription_bytes": broker.ledger.subscriptions.used,
-            "route_bytes": broker.routes.nbytes,
-            "sessions": len(broker.sessions),
-            "sessions_away": broker.sessions.away,
-            **queue_views.gauges(broker.queues, self._clock()),
-            **broker.delayed.gauges(self._clock()),
-            "retained_messages": len(broker.retained),
             "retained_bytes": broker.retained.nbytes,
             "stored_messages": broker.ledger.stored_messages,
             "stored_bytes": broker.ledger.stored,
@@ -247,7 +234,6 @@ class BrokerInspection:
             "outboxes_blocking": broker.ledger.pausing,
             "acknowledgements_waiting": broker.acknowledgements.waiting,
             "publishers_held": broker.flow.publishers_held,
-            "filter_index_bytes": broker.router.index_bytes,
             "turn_cpu_max_seconds": broker.ledger.turn_cpu_max,
             "standstill_seconds": broker.ledger.standstill,
             "uptime_seconds": self._clock() - self._started,
@@ -262,31 +248,42 @@ class BrokerInspection:
 
     def connections(self, *, offset: int, limit: int) -> Sequence[View]:
         now = self._clock()
-        flow, clients = self._broker.flow, self._broker.clients
+        flow, clients = self._broker.flow, self._broker.everybody
         awake = self._broker.ledger.awake(now)
         listed = islice(clients, offset, offset + limit)
         return [connection_view(each, now, awake, held=flow.is_held_back(each)) for each in listed]
 
     def subscriptions(self, *, offset: int, limit: int) -> Sequence[View]:
-        return [subscription_view(s) for s in islice(self._broker.router.subscriptions(), offset, offset + limit)]
+        found = chain.from_iterable(each.router.subscriptions() for each in self._broker.everywhere())
+        return [subscription_view(each) for each in islice(found, offset, offset + limit)]
 
     def snapshot(self, *, place: int, places: int) -> tuple[Sequence[View], int | None]:
         found, following = self._broker.router.from_place(place, places)
         return [snapshot_row(each) for each in found], following
 
     def sessions(self, *, offset: int, limit: int) -> Sequence[View]:
-        return [session_view(s) for s in islice(self._broker.sessions, offset, offset + limit)]
+        found = chain.from_iterable(each.sessions for each in self._broker.everywhere())
+        return [session_view(each) for each in islice(found, offset, offset + limit)]
 
     def queues(self, *, offset: int, limit: int) -> Sequence[View]:
         now = self._clock()
-        return [queue_views.queue_view(each, now) for each in islice(self._broker.queues, offset, offset + limit)]
+        found = chain.from_iterable(each.queues for each in self._broker.everywhere())
+        return [queue_views.queue_view(each, now) for each in islice(found, offset, offset + limit)]
 
     def delayed(self, *, offset: int, limit: int) -> Sequence[View]:
-        now, delayed = self._clock(), self._broker.delayed
-        return [delayed_view(each, delayed.message(each.id), now) for each in delayed.page(offset, limit)]
+        now, views = self._clock(), list[View]()
+        for home in self._broker.everywhere():
+            delayed, count = home.delayed, min(len(home.delayed), LISTED_MAX)
+            if offset < count and len(views) < limit:
+                views += [
+                    delayed_view(each, delayed.message(each.id), now) | in_namespace(home.name)
+                    for each in delayed.page(offset, limit - len(views))
+                ]
+            offset = max(0, offset - count)
+        return views
 
     def marks(self, *, offset: int, limit: int) -> Sequence[View]:
-        return [mark._asdict() for mark in islice(self._broker.marks, offset, offset + limit)]
+        return [mark_view(mark) for mark in islice(self._broker.marks, offset, offset + limit)]
 
     def shares(self, *, limit: int) -> View:
         """How full each pot is, and the principals that hold most of any."""
@@ -295,11 +292,15 @@ class BrokerInspection:
             pot.value: {"used": shares.total(pot), "limit": shares.limit(pot), "refused": shares.refusals(pot)}
             for pot in SharedPot
         }
-        principals = [share_view(shares, each, self._broker.sessions.away_of(each)) for each in shares.largest(limit)]
+        homes = self._broker.everywhere()
+        principals = [
+            share_view(shares, each, sum(home.sessions.away_of(each) for home in homes))
+            for each in shares.largest(limit)
+        ]
         return {"pots": pots, "principals": principals, "total": len(shares)}
 
     def hot_topics(self, *, limit: int, by_rate: bool = False) -> Sequence[View]:
-        router = self._broker.router
+        router = self._broker.router  # of the root's topics
         views: list[View] = []
         counts = reading(router.messages_by_route()) if by_rate else {}
         earlier = self._readings.exchange(self._clock(), counts) if by_rate else None
@@ -319,7 +320,7 @@ class BrokerInspection:
     def slow_consumers(self, *, limit: int) -> Sequence[View]:
         """Clients that are behind: dropping, blocking, or with an outbox over half full."""
         views, awake = [], self._broker.ledger.awake(self._clock())
-        for client in self._broker.clients:
+        for client in self._broker.everybody:
             reason = slowness(client)
             if reason is not None:
                 views.append(
@@ -334,11 +335,25 @@ class BrokerInspection:
         return nlargest(limit, views, key=lambda view: (view["dropped"], view["outbox_bytes"]))
 
     def explain(
-        self, topic: str, *, syntax: str, client: str | None, limit: int, fields: Mapping[str, Any] | None = None
+        self, topic: str, *, syntax: str, client: str | None, limit: int, fields: Mapping[str, Any] | None = None,
+        namespace: str = "",
     ) -> Generator[None, None, View]:
         from fanlight_broker.core.explain import explain  # here: few are asked, and it needs selectors
 
-        return explain(self._broker, topic.encode(), syntax, client, limit, fields)
+        home = self._broker.namespaces.get(namespace) if namespace else self._broker
+        if home is None:
+            raise ValueError(f"there is no namespace {namespace!r} at present")
+        return explain(home, topic.encode(), syntax, client, limit, fields)
+
+
+def in_namespace(name: str) -> View:
+    """What a view says of something that is not in the root."""
+    return {"namespace": name} if name else {}
+
+
+def mark_view(mark: Mark) -> View:
+    namespace, user = owner_of(mark)
+    return mark._asdict() | {"user": user} | in_namespace(namespace)
 
 
 def delayed_view(delayed: DelayedEntry, message: Message | None, now: float) -> View:
@@ -392,6 +407,7 @@ def connection_view(client: Client, now: float, awake: float, *, held: bool) -> 
         "held_seconds": round(
             sum(seconds_held(client, kind, awake) for kind in client.hold_times if kind != CONSUMER), 3
         ),
+        **in_namespace(subscriber.namespace),
     }
 
 
@@ -404,6 +420,7 @@ def session_view(session: Session) -> View:
         "subscriptions": len(session.subscriptions), "in_flight": window.in_flight, "receive_max": window.inflight_max,
         "queued": len(queue), "queued_bytes": queue.nbytes, "dropped": queue.dropped, "expired": queue.expired,
         "unreleased": len(session.unreleased), "will": session.will is not None,
+        **in_namespace(session.subscriber.namespace),
     }
 
 
@@ -425,6 +442,7 @@ def subscription_view(subscription: Subscription) -> View:
         "qos": subscription.variant.qos, "where": where_of(subscription.condition),
         "credit": None if subscription.credit < 0 else subscription.credit, "waiting": subscription.waiting_messages,
         "delivered": subscription.delivered, "dropped": subscription.dropped,
+        **in_namespace(subscription.owner.namespace),
     }
 
 

@@ -10,6 +10,9 @@ class NoJournal:
     def __init__(self) -> None:
         self.position = JournalPosition()  # stays where it is
 
+    def within(self, namespace: str) -> "NoJournal":
+        return self
+
     def session_begun(self, session: object) -> QueueJournal | None:
         return None
 

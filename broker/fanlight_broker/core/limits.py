@@ -242,6 +242,13 @@ class Limits:
             "Maximum"
         ),
     ] = 10_000
+    namespaces_max: Annotated[
+        int, Ge(0), Le(100_000), Unit("namespaces"),
+        Reason(
+            "namespaces beside the root that somebody is in, or that something is kept in, about 100 KiB each; a "
+            "client of one more is refused"
+        ),
+    ] = 1_000
     queue_messages_max: Annotated[
         int, Ge(1), Le(100_000_000), Unit("messages"),
         Reason("messages that wait for one session or queue group; mosquitto's 1,000 fill up in a short interruption"),

@@ -25,10 +25,25 @@ from fanlight_broker.wire.hidden import hide
 class Mark(NamedTuple):
     """Identifies a message of a producer."""
 
-    user: str  # as authenticated; "" if anonymous
+    user: str  # as authenticated; "" if anonymous; with its namespace, if it is in one (`mark_user`)
     producer: str
     batch: int
     sequence: int
+
+
+def mark_user(namespace: str, user: str) -> str:
+    """The `user` of a mark: another one in each namespace, whatever users are called."""
+    if namespace:
+        return f"\0{namespace}\0{user}"
+    return f"\0\0{user}" if user.startswith("\0") else user
+
+
+def owner_of(mark: Mark) -> tuple[str, str]:
+    """(namespace, user) of a mark."""
+    if not mark.user.startswith("\0"):
+        return "", mark.user
+    namespace, _, user = mark.user[1:].partition("\0")
+    return namespace, user
 
 
 class ProducerProgress(NamedTuple):
@@ -107,7 +122,10 @@ class Marks:
         """Restore stored marks, in their order. They belong to their users until a client advances them."""
         for mark in marks:
             found = self._known.get(mark[:2])
-            share = found.share if found is not None else self.shares.of(principal_of(mark.user, "", verified=True))
+            namespace, user = owner_of(mark)
+            share = found.share if found is not None else self.shares.of(
+                principal_of(user, "", verified=True, namespace=namespace)
+            )
             self._move_up(mark, share, found.connection if found is not None else None)
 
     def _move_up(self, mark: Mark, share: Share, connection: int | None) -> None:

@@ -12,7 +12,7 @@ decision are also those of the rules, and come from there: fanlight_permissions/
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from fanlight_permissions.decisions import ON_TOPICS, Access, Action, Asker, FilterVerdict, Grant, Verdict
+from fanlight_permissions.decisions import ON_TOPICS, Access, Action, Asker, FilterVerdict, Grant, NoNamespace, Verdict
 
 if TYPE_CHECKING:
     from fanlight_permissions.table import PermissionTable
@@ -31,6 +31,7 @@ __all__ = [
     "Everything",
     "FilterVerdict",
     "Grant",
+    "NoNamespace",
     "Origin",
     "Permissions",
     "Unrestricted",
@@ -47,12 +48,15 @@ class Origin(NamedTuple):
     listener: str = ""
     client: str | None = None  # of what has a name of its own, as a queue has: the client that made it; "" if unknown
     protocol: str = ""  # and its protocol
+    namespace: str = ""  # that it is in; "": the root
     own: str = ""  # the text of the rules that it brings along (fanlight_permissions/own_rules.py)
 
     def asker(self, user: str, client: str, protocol: str) -> Asker:
         if self.client is not None:
             client, protocol = self.client, self.protocol
-        return Asker(user, self.groups, client, self.certificate, self.address, protocol, self.listener, self.own)
+        return Asker(
+            user, self.groups, client, self.certificate, self.address, protocol, self.listener, self.namespace, self.own
+        )
 
 
 class Permissions(Protocol):
@@ -70,6 +74,10 @@ class Permissions(Protocol):
 
     def grant_of(self, asker: Asker) -> Grant:
         """The grant of somebody who connects, subscribes or asks by HTTP. Held until `release`."""
+        ...
+
+    def namespace_of(self, asker: Asker) -> str:
+        """The namespace that somebody is in; "": the root. Raises NoNamespace for who has no valid one."""
         ...
 
     def release(self, grant: Grant) -> None:
@@ -108,6 +116,9 @@ class Unrestricted:
 
             self._of_own_rules = table_without_rules()
         return self._of_own_rules.grant_of(asker)
+
+    def namespace_of(self, asker: Asker) -> str:
+        return ""
 
     def release(self, grant: Grant) -> None:
         if self._of_own_rules is not None and grant is not EVERYTHING:

@@ -146,6 +146,20 @@ class Transport(Protocol):
         ...
 
 
+class NamespaceJournal(Protocol):
+    """The part of `Journal` that router, retained and delayed messages report to, which know no namespace."""
+
+    def group_begun(self, name: str, filter: bytes, syntax: str, where: str | None) -> QueueJournal | None: ...
+    def group_ended(self, name: str, filter: bytes, syntax: str, where: str | None) -> None: ...
+    def retained(self, message: Message, share: Share | None, origin: str | None) -> None: ...
+    def cleared(self, topic: bytes, syntax: str) -> None: ...
+    @property
+    def reads_delayed(self) -> bool: ...
+    def delayed(self, due: float, delayed: DelayedMessage, nbytes: int) -> int: ...
+    def read_delayed(self, ids: Sequence[int], then: Callable[[Mapping[int, Message]], None]) -> None: ...
+    def delayed_done(self, id: int) -> None: ...
+
+
 class Journal(Protocol):
     """What must survive a restart, reported as it changes, after the change. `core.journal.NoJournal` keeps nothing.
 
@@ -160,6 +174,10 @@ class Journal(Protocol):
         While it is `full`, publishers of what it would get are held back. While it is `refusing`, what would have to be
         acknowledged is refused. Other changes (ends of flights, retained messages of QoS 0) still come and may be lost.
         """
+        ...
+
+    def within(self, namespace: str) -> "NamespaceJournal":
+        """The journal of what has no session, in a namespace that is not the root."""
         ...
 
     def session_begun(self, session: Session) -> QueueJournal | None:
@@ -392,11 +410,12 @@ class Inspection(Protocol):
     def slow_consumers(self, *, limit: int) -> Sequence[View]: ...
 
     def explain(
-        self, topic: str, *, syntax: str, client: str | None, limit: int, fields: Mapping[str, Any] | None = None
+        self, topic: str, *, syntax: str, client: str | None, limit: int, fields: Mapping[str, Any] | None = None,
+        namespace: str = "",
     ) -> Generator[None, None, View]:
         """Which subscriptions match and by which rows; for a client, why its others do not. In steps.
 
-        Raises ValueError for an invalid topic or syntax.
+        Raises ValueError for an invalid topic or syntax, or a namespace that is not there.
         """
         ...
 

@@ -103,4 +103,5 @@ def queue_view(queue: WorkQueue, now: float, consumers_max: int | None = None) -
         "dead_letter": options.dead_letter[0].decode("utf-8", "backslashreplace") if options.dead_letter else None,
         "single_active": options.single_active, "priorities": options.priorities,
         "filling": queue.filling is not None,
+        **({"namespace": queue.subscriber.namespace} if queue.subscriber.namespace else {}),
     }

@@ -92,6 +92,11 @@ class Queues:
     def __iter__(self) -> Iterator[WorkQueue]:
         return iter(self._by_name.values())
 
+    @property
+    def draining(self) -> int:
+        """Queues that have ended, and whose messages are still to be dropped."""
+        return len(self._closed)
+
     def counted(self) -> dict[str, int]:
         """What all queues have done so far, those that have ended included."""
         total = dict(self._ended)
@@ -132,7 +137,7 @@ class Queues:
             raise LimitExceeded("the name of a queue has 1 byte at least", "queue_name_bytes", NAME_BYTES_MAX)
         if options.durable and self.journal.position.refusing:
             raise StoreUnavailable
-        if len(self) >= self.limits.queues_max:
+        if self._shares.total(SharedPot.QUEUES) >= self.limits.queues_max:
             raise LimitExceeded("too many queues", "queues_max", self.limits.queues_max)
         share = client.subscriber.share
         self._shares.check(share, SharedPot.QUEUES)
@@ -459,17 +464,14 @@ class Queues:
 
     # -- dead letters -----------------------------------------------------------------------------------------------
 
-    def bury(self, now: float) -> None:
-        """Publish what was discarded to the dead-letter topics, as much as the turn allows; fill queues with room."""
-        for inside in self._ledger.pop_graves():
-            queue = self._by_name.get(inside.name)
-            if queue is not None and queue.inside is inside:
-                if queue.filling is not None:
-                    queue.filling.drained()
-                if inside.buried:
-                    self.burial.bury_some(queue, now)
-        if self._ledger.graves:
-            self._turns.later(partial(self.bury, now))
+    def bury(self, inside: NamedQueue, now: float) -> None:
+        """Publish what a queue has discarded to its dead-letter topic, as much as the turn allows; fill it."""
+        queue = self._by_name.get(inside.name)
+        if queue is not None and queue.inside is inside:
+            if queue.filling is not None:
+                queue.filling.drained()
+            if inside.buried:
+                self.burial.bury_some(queue, now)
 
 
 def made_by(creator: Subscriber) -> Origin:

@@ -35,7 +35,7 @@ class Rechecking:
 
     def __init__(
         self, enforcement: Enforcement, subscribing: Subscribing, clients: Clients, sessions: Sessions, queues: Queues,
-        turns: Turns, finish: Callable[[], None],
+        turns: Turns, finish: Callable[[], None], namespace: str = "",
     ) -> None:
         self.ended = 0  # subscriptions, consumers and connections
         self._round = 0
@@ -46,6 +46,7 @@ class Rechecking:
         self._queues = queues
         self._turns = turns
         self._finish = finish
+        self._namespace = namespace
         enforcement.renewed = self.renewed
 
     def begin(self, *, unasked: bool = False) -> None:
@@ -90,11 +91,16 @@ class Rechecking:
         subscriber = client.subscriber
         yield
         client.connection.use_badge(self._enforcement.badge_of(subscriber))
+        wrong = ""
         try:
             self._enforcement.check(subscriber, Action.CONNECT)
         except NotPermitted:
+            wrong = "no permission to be connected any more"
+        if not wrong and not self._enforcement.is_home(subscriber, self._namespace):
+            wrong = "in another namespace by the permissions in force now; connect again"
+        if wrong:
             self.ended += 1
-            client.connection.say_goodbye(REASON, "no permission to be connected any more")
+            client.connection.say_goodbye(REASON, wrong)
         yield from self._subscriptions(subscriber)
 
     def _subscriptions(self, subscriber: Subscriber) -> Iterator[None]:

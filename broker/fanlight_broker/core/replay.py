@@ -45,6 +45,7 @@ class ReplayRequest(NamedTuple):
     end: int | None = None  # messages before this offset; not live then
     live: bool = True
     condition: "Condition | None" = None  # on the content of its messages
+    namespace: str = ""  # whose messages alone it has, by the topics as its clients spell them; "": the root's
 
 
 class ReplayStart(NamedTuple):
@@ -89,6 +90,19 @@ class ReplaySource(Protocol):
     def report_end(self, then: Callable[[int], None]) -> None:
         """Call `then`, in the loop, with the offset after everything published so far."""
         ...
+
+
+class ReplaysWithin:
+    """A source for one namespace: whatever is asked for, only what was published there is read."""
+
+    def __init__(self, source: ReplaySource, namespace: str) -> None:
+        self._source, self._namespace = source, namespace
+
+    def read(self, wanted: ReplayRequest, encode: Encode, size: Callable[[Any], int] = len) -> ReplayReader:
+        return self._source.read(wanted._replace(namespace=self._namespace), encode, size)
+
+    def report_end(self, then: Callable[[int], None]) -> None:
+        self._source.report_end(then)
 
 
 class ReplayObserver(Protocol):

@@ -25,7 +25,7 @@ from fanlight_broker.core.archive_selection import ArchiveSelection
 from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import TOPIC_WORDS_CEILING, Limits
 from fanlight_broker.core.overlap import merged
-from fanlight_broker.core.ports import Journal
+from fanlight_broker.core.ports import NamespaceJournal
 from fanlight_broker.core.rates import Counts
 from fanlight_broker.core.screens import ById, Screens
 from fanlight_broker.core.selectors import where_of
@@ -42,6 +42,7 @@ from fanlight_broker.core.topics import (
     ANY_WORDS,
     BROKER_ROOT,
     INBOX_ROOT,
+    NAMESPACE_ROOT,
     SEPARATORS,
     SYNTAXES,
     WILDCARDS_HIDE,
@@ -87,7 +88,7 @@ class Router:
         self._limits = limits
         self.ledger = ledger
         self.variants = variants
-        self.journal: Journal = NO_JOURNAL
+        self.journal: NamespaceJournal = NO_JOURNAL
         self.searching = 0  # subscriptions whose filters have several `#`
         self.shared = 0  # members of queue groups
         self._archive_selection: ArchiveSelection | None = None
@@ -105,7 +106,8 @@ class Router:
         self._sweeping = False
         self._finder = Finder(
             self._filters, matchcore.FilterIndex.find_ids(), self._by_id, separators=SEPARATOR_OCTETS,
-            root=BROKER_ROOT, reserved=(BROKER_ROOT, INBOX_ROOT), merge=partial(merged, variants=variants),
+            roots=(BROKER_ROOT, NAMESPACE_ROOT), reserved=(BROKER_ROOT, INBOX_ROOT),
+            merge=partial(merged, variants=variants),
         )
         self.screens = Screens(self.table.by_id, self.table.free, self._filters, self._finder, wall)
         self.limits = limits

@@ -123,7 +123,9 @@ class Sessions:
         if found is not None and goes_on:
             share = found.share
         else:
-            share = self._shares.of(principal_of(wanted.user, wanted.address, verified=wanted.verified))
+            share = self._shares.of(principal_of(
+                wanted.user, wanted.address, verified=wanted.verified, namespace=wanted.origin.namespace
+            ))
         again = found is not None and found.client is not None and found.share is share
         self.clients.check(share, self.clients.quota_of(wanted.asker, wanted.limits), ending=again)
         if found is not None and goes_on:
@@ -131,7 +133,8 @@ class Sessions:
         else:
             if wanted.expiry > 0 and self.journal.position.refusing:
                 raise StoreUnavailable
-            ending = room_for(self._shares, share, wanted, found, len(self), self._away.of(share))
+            present = self._shares.total(SharedPot.SESSIONS)
+            ending = room_for(self._shares, share, wanted, found, present, self._away.of(share))
         # Nothing below may refuse the client.
         if found is not None and found.client is not None:
             self.taken_over += 1

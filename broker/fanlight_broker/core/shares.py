@@ -78,8 +78,10 @@ OF_ITS_ACCOUNT: Final = frozenset({SharedPot.STORED_BYTES, SharedPot.RETAINED_BY
 OF_THE_LEDGER: Final = OF_ITS_ACCOUNT | {SharedPot.SUBSCRIPTIONS_BYTES}
 
 
-def principal_of(user: str, address: str, *, verified: bool) -> str:
-    """The name of the principal: a user, or an address."""
+def principal_of(user: str, address: str, *, verified: bool, namespace: str = "") -> str:
+    """The name of the principal: a user, or an address; a namespace is one, whoever is in it."""
+    if namespace:
+        return f"namespace {namespace}"
     return f"user {user}" if verified and user else _principal_at(address)
 
 

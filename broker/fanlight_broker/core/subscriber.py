@@ -58,6 +58,11 @@ class Subscriber(Owner):
         return self.client is None and self.origin.client is None  # else it is a queue's
 
     @property
+    def namespace(self) -> str:
+        """The namespace that it is in; "": the root."""
+        return self.origin.namespace
+
+    @property
     def asker(self) -> Asker:
         """It, as rules of permissions may ask about it."""
         return self.origin.asker(self.user if self.verified else "", self.name, self.protocol)

@@ -55,6 +55,11 @@ class Subscribing:
         self.ended = 0
 
     @property
+    def draining(self) -> int:
+        """Queues of groups that have ended, and whose messages are still to be dropped."""
+        return len(self._draining)
+
+    @property
     def limits(self) -> Limits:
         """Those of subscriptions that begin from now on."""
         return self._limits

@@ -16,11 +16,10 @@ from dataclasses import dataclass, field
 from math import exp
 from typing import Final
 
-from fanlight_broker.core.clients import Clients
+from fanlight_broker.core.clients import EveryClient
 from fanlight_broker.core.content import Content
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.publishing import Publishing
-from fanlight_broker.core.sessions import Sessions
 from fanlight_broker.core.topics import BROKER_ROOT, BROKER_SYNTAX
 from fanlight_broker.wire.message import Format, Message
 
@@ -81,13 +80,13 @@ class SystemTopics:
     """
 
     def __init__(
-        self, limits: Limits, publishing: Publishing, clients: Clients, sessions: Sessions,
+        self, limits: Limits, publishing: Publishing, clients: EveryClient, away: Callable[[], int],
         counters: Callable[[], Mapping[str, int]], now: float, *, version: str,
     ) -> None:
         self.limits = limits
         self._publishing = publishing
         self._clients = clients
-        self._sessions = sessions
+        self._away = away
         self._counters = counters
         self._version = version
         self._started = self._loads_at = now
@@ -155,7 +154,7 @@ class SystemTopics:
     def _gauges(self) -> dict[str, int]:
         publishing = self._publishing
         ledger, router = publishing.ledger, publishing.router
-        connected, away = len(self._clients), self._sessions.away
+        connected, away = len(self._clients), self._away()
         stored, shared = ledger.stored_messages, router.shared
         return {
             "clients/connected": connected,

@@ -23,11 +23,18 @@ CANONICAL: Final = SYNTAXES.index("mqtt")  # whose topics are keys as they are: 
 WILDCARDS_HIDE: Final = (False, True)  # is what begins with $ kept from filters that begin with a wildcard? `hidden`
 
 BROKER_SYNTAX: Final = SYNTAXES.index("mqtt")  # in which it spells them, as others do who have such topics
+NAMESPACE_ROOT: Final = b"$namespace"  # topics of other namespaces in the archive, which nobody publishes
 MQTT_TOPIC_BYTES_MAX: Final = 65_535  # MQTT 5, 1.5.4
 
 _MQTT_ESCAPES: Final = {octet: b"%%%02X" % octet for octet in b"%/+#\0"}
 
 Canonical = bytes | tuple[int, bytes]
+
+
+def namespace_prefix(name: str, syntax: str) -> bytes:
+    """What stands before a topic of a namespace in the archive."""
+    separator = SEPARATORS[syntax]
+    return NAMESPACE_ROOT + separator + name.encode() + separator
 
 
 class Unspellable(ValueError):
@@ -106,8 +113,11 @@ def reserved(topic: bytes, syntax: str) -> bool:
 
 def check_publisher(topic: bytes) -> None:
     """Raises NotPermitted for the broker's own topics, and for those that look like one in the other syntax."""
-    if topic.startswith(BROKER_ROOT) and topic[len(BROKER_ROOT) :][:1] in (b"", *SEPARATORS.values()):
-        raise NotPermitted("topics whose first word is $SYS are the broker's own; publish under another name")
+    for root in (BROKER_ROOT, NAMESPACE_ROOT):
+        if topic.startswith(root) and topic[len(root) :][:1] in (b"", *SEPARATORS.values()):
+            raise NotPermitted(
+                f"topics whose first word is {root.decode()} are the broker's own; publish under another name"
+            )
 
 
 def why_not_made(topic: bytes, syntax: str, limits: Limits) -> str:

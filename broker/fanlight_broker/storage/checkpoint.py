@@ -30,6 +30,7 @@ from typing import Final
 
 from fanlight_broker import event_log
 from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.storage.store import Store
 
 log: Final = event_log.get("store")
@@ -136,26 +137,32 @@ class Checkpoint:
         for key in store.group_keys():
             store.restate_group(key)
             yield
-        for queue in list(broker.queues):
-            if not queue.inside.origin.ended:
-                store.restate_queue(queue)
-                yield
-        for session in list(broker.sessions):
-            if not session.ended:
-                yield from store.restate_session(session)
-                yield
-        for id in range(broker.retained.places):
-            entry = broker.retained.entry(id)
-            if entry is not None and not entry.own:
-                store.restate_retained(entry.message, entry.share, entry.origin)
-                yield
-        for place in range(broker.delayed.table.places):
-            delayed = broker.delayed.find(broker.delayed.table.at(place))
-            if delayed is not None:
-                store.restate_delayed(broker.delayed.wall_of(delayed.due), delayed)
-                yield
+        for home in broker.everywhere():
+            yield from self._restate(home)
         for known in list(broker.marks):
             mark = broker.marks.find(known)
             if mark is not None:
                 store.restate_mark(mark)
+                yield
+
+    def _restate(self, home: Namespace) -> Iterator[None]:
+        """What is in one namespace."""
+        store = self._store
+        for queue in list(home.queues):
+            if not queue.inside.origin.ended:
+                store.restate_queue(queue)
+                yield
+        for session in list(home.sessions):
+            if not session.ended:
+                yield from store.restate_session(session)
+                yield
+        for id in range(home.retained.places):
+            entry = home.retained.entry(id)
+            if entry is not None and not entry.own:
+                store.restate_retained(entry.message, entry.share, entry.origin, home.name)
+                yield
+        for place in range(home.delayed.table.places):
+            delayed = home.delayed.find(home.delayed.table.at(place))
+            if delayed is not None:
+                store.restate_delayed(home.delayed.wall_of(delayed.due), delayed, home.name)
                 yield

@@ -52,7 +52,11 @@ def least_fields(kind: type[Fact]) -> int:
 
 
 # Of a core Origin: groups, certificate, address, listener; and of a queue the client that made it, and its protocol.
-StoredOrigin = tuple[tuple[str, ...], str, str, str] | tuple[tuple[str, ...], str, str, str, str, str]
+# In a namespace: all of these, the client or None, and the namespace.
+StoredOrigin = (
+    tuple[tuple[str, ...], str, str, str] | tuple[tuple[str, ...], str, str, str, str, str]
+    | tuple[tuple[str, ...], str, str, str, str | None, str, str]
+)
 
 
 UNKNOWN_MAKER: Final[StoredOrigin] = ((), "", "", "", "", "")  # of a queue: nobody of that name
@@ -61,6 +65,8 @@ UNKNOWN_MAKER: Final[StoredOrigin] = ((), "", "", "", "", "")  # of a queue: nob
 def stored_origin(origin: Origin) -> StoredOrigin | None:
     """As it is stored; None: nothing is known."""
     groups = tuple(sorted(origin.groups))
+    if origin.namespace:
+        return groups, *origin[1:7]
     if origin.client is not None:
         return groups, origin.certificate, origin.address, origin.listener, origin.client, origin.protocol
     return None if origin == NOWHERE else (groups, origin.certificate, origin.address, origin.listener)
@@ -115,6 +121,7 @@ class GroupFact(NamedTuple):
     filter: bytes
     syntax: str
     where: str | None = None  # the text of its members' selector
+    namespace: str | None = None
 
 
 class QueueFact(NamedTuple):
@@ -177,6 +184,7 @@ class DelayedFact(NamedTuple):
     publisher: str  # name of its session, or of its client
     protocol: str
     session: bool
+    namespace: str | None = None
 
 
 class MarkFact(NamedTuple):

@@ -11,10 +11,10 @@ cdef class Image:
         # By the number of the queue: StoredSession, GroupFact, QueueFact; and StoredQueue of all three.
         readonly dict sessions, groups, named, queues
         readonly dict slots       # StoredSlot, by number
-        readonly dict retained    # topic, in either syntax -> RETAINED record
+        readonly dict retained    # topic, in either syntax, or (namespace, topic) -> RETAINED record
         readonly dict marks       # (user, producer) -> MarkFact; the one used last stands at the end
         readonly DueTable delayed     # times are wall-clock times
-        readonly dict delayed_publishers    # (principal, name, protocol, whether it is a session) -> number
+        readonly dict delayed_publishers    # the fields of DelayedFact behind `nbytes` -> number
         readonly uint64_t last_number, last_queue, last_slot, last_set    # that were given
         readonly uint64_t applied    # records
         readonly double share     # of the log that was read, 0 to 1
@@ -39,6 +39,7 @@ cdef class Image:
     cdef int slot(self, const char* body, Py_ssize_t size) except -1
     cdef int slot_set(self, bytes body) except -1
     cdef int retain(self, bytes body) except -1
+    cdef int retain_in(self, bytes body) except -1
     cdef object key(self, bytes topic, int syntax)
     cdef int cleared(self, bytes body) except -1
     cdef int mark(self, bytes body) except -1

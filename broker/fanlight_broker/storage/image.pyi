@@ -15,10 +15,10 @@ class Image:
     named: dict[int, QueueFact]
     queues: dict[int, StoredQueue]
     slots: dict[int, StoredSlot]
-    retained: dict[Canonical, bytes]
+    retained: dict[Canonical | tuple[str, Canonical], bytes]
     marks: dict[tuple[str, str], MarkFact]
     delayed: DueTable
-    delayed_publishers: dict[tuple[str, str, str, bool], int]
+    delayed_publishers: dict[tuple[str, str, str, bool, str | None], int]
     last_number: int
     last_queue: int
     last_slot: int

@@ -143,6 +143,8 @@ cdef class Image:
             return self.round(body)
         if type == records.QUEUE or type == records.QUEUE_ENDED:
             return self.queue(body) if type == records.QUEUE else self.queue_ended(body)
+        if type == records.RETAINED_IN:
+            return self.retain_in(body)
         if type == records.GROUP or type == records.GROUP_ENDED:
             return self.group(body) if type == records.GROUP else self.group_ended(body)
         raise BadRecord(f"a record of type {type}, which this version does not know")
@@ -333,6 +335,17 @@ cdef class Image:
         self.retained[self.key(topic, syntax)] = body
         return 0
 
+    cdef int retain_in(self, bytes body) except -1:
+        """The same in a namespace, whose name stands before it."""
+        cdef int syntax = 0
+        cdef Py_ssize_t size = body[0] + 1 if PyBytes_GET_SIZE(body) else 0
+        cdef bytes inner = body[size:], topic
+        if not 1 < size < PyBytes_GET_SIZE(body):
+            raise BadRecord("a retained message without a namespace")
+        topic = topic_at(PyBytes_AS_STRING(inner), PyBytes_GET_SIZE(inner), &syntax)
+        self.retained[name_of(body[1:size]), self.key(topic, syntax)] = inner
+        return 0
+
     cdef object key(self, bytes topic, int syntax):
         """Of a topic in either syntax. Raises BadRecord."""
         if syntax == SLASHES:
@@ -342,8 +355,9 @@ cdef class Image:
         return canonical(topic, syntax)
 
     cdef int cleared(self, bytes body) except -1:
-        syntax, topic = unpacked(body)
-        self.retained.pop(self.key(topic, syntax), None)
+        syntax, topic, *namespace = unpacked(body)
+        key = self.key(topic, syntax)
+        self.retained.pop((namespace[0], key) if namespace else key, None)
         return 0
 
     cdef int mark(self, bytes body) except -1:
@@ -456,6 +470,14 @@ cdef class Image:
         if self.groups.pop(id, None) is not None:
             self.drop_queue(id)
         return 0
+
+
+cdef str name_of(bytes octets):
+    """Of a namespace. Raises BadRecord."""
+    try:
+        return octets.decode()
+    except UnicodeDecodeError as error:
+        raise BadRecord(f"the name of a namespace: {error}") from error
 
 
 cdef uint64_t first_of(bytes body) except? 0xFFFFFFFFFFFFFFFF:

@@ -9,6 +9,7 @@ what is looked at later. The other way it is reported, and marked with that.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Final
 
 from fanlight_broker.core.broker import Broker
@@ -60,14 +61,17 @@ class LiveMarking:
             if queue is not None:
                 mark_waiting(live, queue)
                 yield
-        for named in list(broker.queues):
+        homes = broker.everywhere()
+        for named in chain.from_iterable(list(home.queues) for home in homes):
             if stored(named.inside.queue) is not None:
                 mark_named(live, named.inside)
                 yield
-        for place in range(0, broker.delayed.table.places, PLACES):
-            mark_due(live, broker.delayed.table, place, PLACES)
-            yield
-        for session in list(broker.sessions):
+        for home in homes:
+            for place in range(0, home.delayed.table.places, PLACES):
+                mark_due(live, home.delayed.table, place, PLACES)
+                yield
+        # A namespace that has begun since then has nothing that is older than its beginning.
+        for session in chain.from_iterable(list(home.sessions) for home in homes):
             if journal_of(session) is not None:
                 mark_waiting(live, session.window.queue)
             mark_flights(live, session.window)

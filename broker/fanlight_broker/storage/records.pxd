@@ -26,6 +26,7 @@ cdef enum RecordType:
     IN_FLIGHT = 21       # what is in flight in a window
     DELAYED = 30
     DELAYED_DONE = 31
+    RETAINED_IN = 32     # RETAINED, in a namespace
 
 cdef enum MoveKind:
     ASSIGNED = 0

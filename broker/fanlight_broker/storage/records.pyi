@@ -19,6 +19,7 @@ QUEUE: int
 QUEUE_ENDED: int
 DELAYED: int
 DELAYED_DONE: int
+RETAINED_IN: int
 ROUND: int
 WAITING: int
 IN_FLIGHT: int

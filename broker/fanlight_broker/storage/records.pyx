@@ -18,7 +18,7 @@ TYPES = (
     "SUBSCRIBED", "UNSUBSCRIBED", "RECEIVED", "RELEASED", "GROUP", "GROUP_ENDED", "MARK",
     "QUEUE", "QUEUE_ENDED", "ROUND", "WAITING", "IN_FLIGHT",
 )
-TYPES += ("",) * (DELAYED - len(TYPES)) + ("DELAYED", "DELAYED_DONE")
+TYPES += ("",) * (DELAYED - len(TYPES)) + ("DELAYED", "DELAYED_DONE", "RETAINED_IN")
 globals().update({name: number for number, name in enumerate(TYPES) if name})
 globals().update({"ASSIGNED": 0, "GIVEN_UP": 1, "RETURNED": 2, "TRIED": 3})
 

@@ -6,10 +6,8 @@ A client that was connected when the broker stopped is away from now on. What ex
 time of the stop included. Nothing is reported again, but what the broker of today cannot have any more.
 """
 
-import gc
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from sys import intern
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -17,14 +15,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from fanlight_broker import event_log
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.delayed_message import DelayedPublisher
-from fanlight_broker.core.errors import InvalidSelector
 from fanlight_broker.core.marks import Mark
+from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.permissions import Origin
-from fanlight_broker.core.selectors import condition_of
 from fanlight_broker.core.shares import Share
 from fanlight_broker.core.subscriber import Session, Subscriber
 from fanlight_broker.core.subscription import Subscription
-from fanlight_broker.core.topics import SYNTAXES
+from fanlight_broker.core.topics import SYNTAXES, Canonical
 from fanlight_broker.core.will import Will
 from fanlight_broker.core.work_queue import WorkQueue
 from fanlight_broker.storage.facts import UNKNOWN_MAKER, QueueFact, SessionFact, StoredOrigin, origin_of, pair
@@ -33,6 +30,7 @@ from fanlight_broker.storage.message_reader import MessageReader
 from fanlight_broker.storage.message_records import came_at, read_all_retained, read_message
 from fanlight_broker.storage.records import GROUP_ENDED, BadRecord
 from fanlight_broker.storage.restating import restate_flights
+from fanlight_broker.storage.restoring import batched, collector_paused, namespace_in, restored_condition
 from fanlight_broker.storage.store import Store
 from fanlight_broker.storage.store import stored as stored_journal
 from fanlight_broker.storage.stored_backlog import StoredBacklog
@@ -43,7 +41,7 @@ from fanlight_broker.wire.queue import Queue
 from fanlight_broker.wire.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
-    from fanlight_broker.core.condition import Condition
+    pass
 
 Item = TypeVar("Item")
 
@@ -51,6 +49,7 @@ log: Final = event_log.get("store")
 
 TOGETHER: Final = 1_024  # retained messages that are made at once, and things between two calls of `progress`
 READ_AT_ONCE: Final = 1_024  # messages
+GROUP_KEY: Final = 5  # fields of the key of a group in Store.journals: no session's or named queue's has so many
 
 
 class Recovered(NamedTuple):
@@ -93,22 +92,6 @@ def counted(image: Image) -> Recovered:
         sum(each.subscription_count for each in image.sessions.values()), image.messages, len(image.retained),
         len(image.marks), len(image.delayed), image.nbytes,
     )
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Python's garbage collector does not run meanwhile: nearly all that is made stays, and it would visit it often."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-def batched(items: Sequence[Item], most: int) -> Iterator[Sequence[Item]]:
-    return (items[at : at + most] for at in range(0, len(items), most))
 
 
 class Recovery:
@@ -183,29 +166,31 @@ class Recovery:
 
     def _restore(self) -> None:
         for id, group in self.image.groups.items():
-            key = group.name, group.filter, group.syntax, group.where
+            key = group.name, group.filter, group.syntax, group.where, group.namespace
             self.store.journals[key] = journal = self._journal(id, of_group=True)
             journal.active = True
         for id, queue in self.image.named.items():
             self._named[id] = self._begin_queue(id, queue)
         for found in batched(list(self.image.sessions.values()), TOGETHER):
-            begun = self._begin(found)
-            self._subscribe(begun)
-            self._sessions += begun
-            self._count_made(len(begun))
+            for home, facts in self._by_home(found):
+                begun = self._begin(home, facts)
+                self._subscribe(home, begun)
+                self._sessions += begun
+                self._count_made(len(begun))
         self._read()
         for stored, session in self._sessions:
             self._fill(stored, session)
         for id, group in self.image.groups.items():
-            self._fill_queue(self.image.queues[id], self.broker.router.group_queue(*group[1:]))
+            home = self.broker.named(group.namespace or "")
+            self._fill_queue(self.image.queues[id], home.router.group_queue(*group[1:5]))
         for id, made in self._named.items():
             self._fill_named(self.image.queues[id], made)
         refused = self._retain()
         self._delay()
         self.broker.marks.restore(Mark(*fact) for fact in self.image.marks.values())
         self.store.restoring = False
-        for message in refused:
-            self.store.cleared(message.topic, SYNTAXES[message.syntax])
+        for namespace, message in refused:
+            self.store.cleared(message.topic, SYNTAXES[message.syntax], namespace)
 
     def _journal(self, id: int, *, of_group: bool = False, named: bool = False) -> StoredQueueJournal:
         journal = StoredQueueJournal(self.store.records, id, of_group=of_group, named=named)
@@ -216,28 +201,40 @@ class Recovery:
 
     # -- sessions -----------------------------------------------------------------------------------------------------
 
-    def _begin(self, found: Sequence[StoredSession]) -> list[tuple[StoredSession, Session]]:
+    def _by_home(
+        self, found: Sequence[StoredSession]
+    ) -> Iterator[tuple[Namespace, list[tuple[StoredSession, SessionFact]]]]:
+        """By their namespaces."""
+        by_name: dict[str, list[tuple[StoredSession, SessionFact]]] = {}
+        for stored in found:
+            fact = stored.fact
+            by_name.setdefault(self._origin(fact.origin, fact.own).namespace, []).append((stored, fact))
+        return ((self.broker.named(name), facts) for name, facts in by_name.items())
+
+    def _begin(
+        self, home: Namespace, found: Sequence[tuple[StoredSession, SessionFact]]
+    ) -> list[tuple[StoredSession, Session]]:
         """Their sessions, away since the client left, or since now if it was connected."""
-        facts = [stored.fact for stored in found]
-        made = self.broker.sessions.restore([self._subscriber(fact) for fact in facts])
-        for stored, fact, session in zip(found, facts, made, strict=True):
+        made = home.sessions.restore([self._subscriber(fact) for _, fact in found])
+        for (stored, fact), session in zip(found, made, strict=True):
             session.numbers = fact.numbers
             if fact.left is None:
                 self._connected.append(session)
             for identifier in stored.unreleased:
                 session.receive(identifier)
             if fact.will is not None:
-                self._leave_will(session, fact)
-        return list(zip(found, made, strict=True))
+                self._leave_will(home, session, fact)
+        return [(stored, session) for (stored, _), session in zip(found, made, strict=True)]
 
     def _subscriber(self, fact: SessionFact) -> tuple[Subscriber, float, float]:
         """Whose session it is, its expiry, and when its client left."""
-        self.store.journals[fact.name] = journal = self._journal(fact.id)
+        origin = self._origin(fact.origin, fact.own)
+        self.store.journals[origin.namespace, fact.name] = journal = self._journal(fact.id)
         journal.left = fact.left if fact.left is not None else self.wall
         return Subscriber(
             fact.name, intern(fact.user), intern(fact.protocol), self._format(fact.family),
             self._share(fact.principal), fact.inbox, fact.verified, intern(fact.label), Subscriptions(by_filter=True),
-            origin=self._origin(fact.origin, fact.own),
+            origin=origin,
         ), fact.expiry, self.now - self._away(fact)
 
     def _origin(self, stored: StoredOrigin | None, own: str | None) -> Origin:
@@ -251,12 +248,12 @@ class Recovery:
         """Seconds since its client left; 0: it was connected."""
         return max(0.0, self.wall - fact.left) if fact.left is not None else 0.0
 
-    def _leave_will(self, session: Session, fact: SessionFact) -> None:
+    def _leave_will(self, home: Namespace, session: Session, fact: SessionFact) -> None:
         assert fact.will is not None
         body, lifetime, delay = fact.will
         session.will = Will(read_message(body, self.formats, self._ahead), lifetime, delay)
         session.charge()
-        self.broker.sessions.wills.set(session, self.now - self._away(fact) + min(delay, fact.expiry))
+        home.sessions.wills.set(session, self.now - self._away(fact) + min(delay, fact.expiry))
 
     def _format(self, family: str) -> Format:
         found = self.formats.get(family)
@@ -264,7 +261,7 @@ class Recovery:
             raise BadRecord(f"a session of {family!r}, which this broker does not speak")
         return found
 
-    def _subscribe(self, begun: Sequence[tuple[StoredSession, Session]]) -> None:
+    def _subscribe(self, home: Namespace, begun: Sequence[tuple[StoredSession, Session]]) -> None:
         plain = []
         for stored, session in begun:
             if not stored.subscription_count:
@@ -282,9 +279,9 @@ class Recovery:
                 if group is None and condition is None:
                     own.append(subscription)
                 else:
-                    self.broker.subscribing.begin(session.subscriber, subscription, group)
+                    home.subscribing.begin(session.subscriber, subscription, group)
             plain.append((session.subscriber, own))
-        self.broker.subscribing.restore(plain)
+        home.subscribing.restore(plain)
 
     def _variant(self, session: Session, quality: int, retain: int, identifiers: bytes) -> Variant:
         format, key = session.subscriber.format, (quality, retain, identifiers)
@@ -381,13 +378,14 @@ class Recovery:
 
     def _begin_queue(self, id: int, fact: QueueFact) -> WorkQueue:
         """A named queue, unused since its last consumer left, or since now if it had some: no consumer is restored."""
-        self.store.journals[fact.name,] = self._journal(id, named=True)
+        origin = origin_of(fact.origin or UNKNOWN_MAKER, fact.own)
+        self.store.journals["queue", origin.namespace, fact.name] = self._journal(id, named=True)
         unused = max(0.0, self.wall - fact.unused_since) if fact.unused_since is not None else 0.0
         creator = Subscriber(
             fact.name, fact.user, "", self._format(fact.family), self._share(fact.principal), fact.inbox,
-            fact.verified, fact.label, origin=origin_of(fact.origin or UNKNOWN_MAKER, fact.own),
+            fact.verified, fact.label, origin=origin,
         )
-        made = self.broker.queues.begin(
+        made = self.broker.named(origin.namespace).queues.begin(
             creator, fact.name, fact.filters, fact.options, self.now - unused,
             condition=None if fact.where is None else restored_condition(fact.where),
         )
@@ -428,7 +426,7 @@ class Recovery:
 
     def _end_groups(self) -> None:
         """Those that no session is a member of."""
-        for key in [key for key in self.store.journals if not isinstance(key, str)]:
+        for key in [key for key in self.store.journals if len(key) == GROUP_KEY]:
             journal = self.store.journals.pop(key)
             waiting = self.image.queues[journal.id].waiting
             self.store.records.drop_copies(journal.id, [number for number, _ in waiting.items()])
@@ -438,33 +436,31 @@ class Recovery:
 
     def _delay(self) -> None:
         """Whatever the limits of today say: they were acknowledged."""
-        broker = self.broker
         publishers = list(self.image.delayed_publishers)
         for id, due, nbytes, number in self.image.delayed:
-            principal, name, protocol, session = publishers[number]
+            principal, name, protocol, session, namespace = publishers[number]
             publisher = DelayedPublisher(self._share(principal), name, protocol, session, None)
-            broker.delayed.restore(id, due - self._ahead, nbytes, publisher, self._ahead)
+            self.broker.named(namespace or "").delayed.restore(id, due - self._ahead, nbytes, publisher, self._ahead)
 
     # -- retained messages --------------------------------------------------------------------------------------------
 
     def _payer(self, principal: str | None) -> Share | None:
         return self._share(principal) if principal is not None else None
 
-    def _retain(self) -> list[Message]:
-        """Returns those that the limits of today refuse. The records go as the messages come."""
-        refused: list[Message] = []
+    def _retain(self) -> list[tuple[str | None, Message]]:
+        """Returns those that the limits of today refuse, with the name of their namespace. The records go as the
+        messages come.
+        """
+        refused: list[tuple[str | None, Message]] = []
         retained = self.image.retained
-        for keys in batched(list(retained), TOGETHER):
-            bodies = [retained.pop(key) for key in keys]
-            found = read_all_retained(bodies, self.formats, self._ahead, self._payer)
-            refused += self.broker.retained.restore(found, self.now)
-            self._count_made(len(keys))
+        by_name: dict[str | None, list[Canonical | tuple[str, Canonical]]] = {}
+        for key in retained:
+            by_name.setdefault(namespace_in(key), []).append(key)
+        for name, own in by_name.items():
+            home = self.broker.named(name or "")
+            for keys in batched(own, TOGETHER):
+                bodies = [retained.pop(key) for key in keys]
+                found = read_all_retained(bodies, self.formats, self._ahead, self._payer)
+                refused += [(name, each) for each in home.retained.restore(found, self.now)]
+                self._count_made(len(keys))
         return refused
-
-
-def restored_condition(where: str) -> "Condition":
-    """Raises BadRecord: a later version may have a selector that this one cannot read."""
-    try:
-        return condition_of(where)
-    except InvalidSelector as error:
-        raise BadRecord(error.text) from error

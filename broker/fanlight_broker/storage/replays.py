@@ -22,7 +22,7 @@ from fanlight_broker.core.condition import Condition
 from fanlight_broker.core.content import Content
 from fanlight_broker.core.errors import FanlightError, MessagesGone, ReplayFailed
 from fanlight_broker.core.replay import Encode, ReplayPart, ReplayRequest, ReplayStart
-from fanlight_broker.core.topics import SYNTAXES
+from fanlight_broker.core.topics import NAMESPACE_ROOT, SYNTAXES, first_word, namespace_prefix
 from fanlight_broker.storage.archive_index import SegmentRows
 from fanlight_broker.storage.archived_rows import NUMBERS, RowFormats, shown_value, values_of
 from matchcore.message_rows import MessageRows
@@ -88,6 +88,9 @@ class ArchiveReading:
     ) -> None:
         self._replays, self._wanted, self._encode, self._size = replays, wanted, encode, size
         self._selection = TopicSelection([(wanted.filter, wanted.syntax)])
+        self._before = {
+            syntax: namespace_prefix(wanted.namespace, syntax) if wanted.namespace else b"" for syntax in SYNTAXES
+        }
         self._selector: RowScreener | None = None
         if wanted.condition is not None:
             assert replays.selector_of is not None
@@ -147,9 +150,11 @@ class ArchiveReading:
             reader = self._reader = Reader(self._replays.folder)
             if self._replays.indexed:
                 wanted = self._wanted
+                # An index has topics as they are archived: what a selector says of them is not for it.
+                condition = wanted.condition if not wanted.namespace else None
                 self._rows_of = SegmentRows(
-                    self._replays.folder, reader.id, wanted.filter, wanted.syntax, self._wants, wanted.condition,
-                    self._replays.body_formats,
+                    self._replays.folder, reader.id, self._before[wanted.syntax] + wanted.filter, wanted.syntax,
+                    self._wants, condition, self._replays.body_formats,
                 )
             self._next, self._epoch = self._first(reader), reader.epoch
             self._kept = ReplayStart(reader.id, reader.start, reader.end, self._next)
@@ -217,7 +222,7 @@ class ArchiveReading:
         """(offset, frame) of each selected message of a batch."""
         end = values_of(batch.slice(batch.num_rows - 1), "offset")[0] + 1
         mask = self._mask(batch)
-        batch = batch.slice(0, 0) if mask is None else batch.filter(mask)
+        batch = batch.slice(0, 0) if mask is None else self._shortened(batch.filter(mask))
         for at in range(0, batch.num_rows, ROWS):
             part = batch.slice(at, ROWS)
             wanted = self._true_of(part)
@@ -235,6 +240,14 @@ class ArchiveReading:
                     )  # fmt: skip
                 yield offset, self._encode(offset, time, topic, number, value, content)
         self._next = end  # also past messages that were not selected
+
+    def _shortened(self, batch: Any) -> Any:
+        """Rows of a namespace, with their topics as its clients spell them."""
+        if not self._wanted.namespace:
+            return batch
+        place = batch.schema.get_field_index("topic")
+        size = len(self._before[SYNTAXES[0]])  # the same in each syntax
+        return batch.set_column(place, batch.schema.field(place), pc.utf8_slice_codeunits(batch.column(place), size))
 
     def _true_of(self, part: Any) -> list[bool] | None:
         """Of each row, whether the selector is true of it; None: there is no selector."""
@@ -260,7 +273,11 @@ class ArchiveReading:
         return found
 
     def _wants(self, topic: bytes, syntax: str) -> bool:
+        """Is an archived topic wanted? Of those of namespaces, only the replay's own are, without what is before."""
+        before = self._before[syntax]
+        if not topic.startswith(before) or (not before and first_word(topic, syntax) == NAMESPACE_ROOT):
+            return False
         try:
-            return self._selection.wants(topic, syntax)
+            return self._selection.wants(topic[len(before) :], syntax)
         except ValueError:
             return False  # a topic that is invalid in the other syntax

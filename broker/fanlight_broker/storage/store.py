@@ -9,28 +9,27 @@ whose session is. recovery.py makes all of it anew from the log.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from fanlight_broker import event_log
-from fanlight_broker.core.delayed_message import DelayedEntry, DelayedMessage, DelayedPublisher
+from fanlight_broker.core.delayed_message import DelayedEntry, DelayedMessage
 from fanlight_broker.core.limits import StoreDurability
 from fanlight_broker.core.marks import Mark
 from fanlight_broker.core.selectors import where_of
 from fanlight_broker.core.shares import Share
 from fanlight_broker.core.subscriber import Session
-from fanlight_broker.core.subscription import Subscription, group_name_of
+from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.core.will import Will
 from fanlight_broker.core.work_queue import WorkQueue
 from fanlight_broker.storage import records
 from fanlight_broker.storage.facts import (
-    DelayedFact,
     GroupFact,
     MarkFact,
     QueueFact,
     RoundFact,
     SessionFact,
-    SubscriptionFact,
     packed,
     pair,
     stored_origin,
@@ -46,6 +45,7 @@ from fanlight_broker.storage.restating import (
     restate_waiting,
 )
 from fanlight_broker.storage.sealed_turns import SealedTurns
+from fanlight_broker.storage.store_records import delayed_record, in_namespace, subscription_fact
 from fanlight_broker.storage.stored_backlog import StoredBacklog
 from fanlight_broker.storage.stored_queue import AT_ONCE, QueueRecords, StoredQueueJournal
 from fanlight_broker.wire.journal import JournalPosition, QueueJournal
@@ -61,7 +61,10 @@ RESTART: Final = "a record could not be written, so what follows it would be wro
 
 SLICE: Final = 256  # subscriptions that are restated between two looks at the turn's time
 
-GroupKey = tuple[str, bytes, str, str | None]  # name, filter, syntax, text of the selector
+# Name, filter, syntax, text of the selector, namespace.
+GroupKey = tuple[str, bytes, str, str | None, str | None]
+SessionKey = tuple[str, str]  # namespace, name
+QueueKey = tuple[str, str, str]  # "queue", namespace, name
 
 
 class Store:
@@ -86,8 +89,7 @@ class Store:
         self.position = JournalPosition()
         self.records = QueueRecords(log, self.position, ledger, self._begun)
         self.restoring = False  # recovery.py makes sessions that the log has: they are not reported again
-        # Of what is restored, until it has begun: by the name of a session, a group's key, (name of a queue,).
-        self.journals: dict[str | GroupKey | tuple[str], StoredQueueJournal] = {}
+        self.journals: dict[SessionKey | GroupKey | QueueKey, StoredQueueJournal] = {}  # of what has not begun again
         self._now, self._wall, self._schedule = now, wall, schedule
         self.syncing = log.syncing = StoreDurability.SYNCED in (durability, *durabilities)
         log.wakes_early = self.syncing and StoreDurability.WRITTEN in (durability, *durabilities)
@@ -174,7 +176,7 @@ class Store:
 
     def session_begun(self, session: Session) -> QueueJournal | None:
         if self.restoring:
-            journal = self.journals.pop(session.name)
+            journal = self.journals.pop((session.subscriber.namespace, session.name))
         elif session.expiry <= 0:
             return None
         else:
@@ -247,8 +249,13 @@ class Store:
         if journal is not None and session is not None and not session.ended:
             self.records.append(records.UNSUBSCRIBED, pair(journal.id, subscription.number))
 
-    def group_begun(self, name: str, filter: bytes, syntax: str, where: str | None) -> QueueJournal | None:
-        key = name, filter, syntax, where
+    def within(self, namespace: str) -> "StoreWithin":
+        return StoreWithin(self, namespace)
+
+    def group_begun(
+        self, name: str, filter: bytes, syntax: str, where: str | None, namespace: str | None = None
+    ) -> QueueJournal | None:
+        key = name, filter, syntax, where, namespace
         journal = self.journals.pop(key, None) if self.restoring else None
         if journal is None:
             journal = StoredQueueJournal(self.records, of_group=True)
@@ -260,7 +267,10 @@ class Store:
         journal = stored(queue)
         if journal is None:
             return
-        key = name, subscription.filter, SYNTAXES[subscription.syntax_number], where_of(subscription.condition)
+        key = (
+            name, subscription.filter, SYNTAXES[subscription.syntax_number], where_of(subscription.condition),
+            subscription.owner.namespace or None,
+        )
         if self.pager is not None and queue.backlog is None:
             self._group_queues[key] = queue
             self.pager.attach(queue, journal)
@@ -270,9 +280,11 @@ class Store:
         self.records.append(records.GROUP, packed(GroupFact(journal.id, *key)))
         queue.report()
 
-    def group_ended(self, name: str, filter: bytes, syntax: str, where: str | None) -> None:
-        journal = self._groups.pop((name, filter, syntax, where))
-        self._group_queues.pop((name, filter, syntax, where), None)
+    def group_ended(
+        self, name: str, filter: bytes, syntax: str, where: str | None, namespace: str | None = None
+    ) -> None:
+        journal = self._groups.pop((name, filter, syntax, where, namespace))
+        self._group_queues.pop((name, filter, syntax, where, namespace), None)
         if journal.active:
             self.records.append(records.GROUP_ENDED, pair(journal.id, 0))
 
@@ -287,7 +299,7 @@ class Store:
     def queue_begun(self, queue: WorkQueue) -> QueueJournal | None:
         inside, options = queue.inside, queue.options
         if self.restoring:
-            journal = self.journals.pop((queue.name,))
+            journal = self.journals.pop(("queue", queue.subscriber.namespace, queue.name))
         else:
             journal = StoredQueueJournal(self.records, named=True)
             self._report_queue(queue, journal)
@@ -331,15 +343,22 @@ class Store:
 
     # -- retained messages and marks ----------------------------------------------------------------------------------
 
-    def retained(self, message: Message, share: Share | None, origin: str | None) -> None:
+    def retained(
+        self, message: Message, share: Share | None, origin: str | None, namespace: str | None = None
+    ) -> None:
         if not self.restoring:
-            self.records.append(records.RETAINED, self._retained(message, share, origin))
+            body = self._retained(message, share, origin)
+            if namespace is None:
+                self.records.append(records.RETAINED, body)
+            else:
+                self.records.append(records.RETAINED_IN, in_namespace(namespace, body))
 
     def _retained(self, message: Message, share: Share | None, origin: str | None) -> bytes:
         return retained_record(message, self.records.wall, origin, share.principal if share is not None else None)
 
-    def cleared(self, topic: bytes, syntax: str) -> None:
-        self.records.append(records.CLEARED, packed((SYNTAXES.index(syntax), topic)))
+    def cleared(self, topic: bytes, syntax: str, namespace: str | None = None) -> None:
+        within = (namespace,) if namespace is not None else ()
+        self.records.append(records.CLEARED, packed((SYNTAXES.index(syntax), topic, *within)))
 
     def marked(self, mark: Mark) -> None:
         self.records.append(records.MARK, packed(MarkFact(*mark)))
@@ -348,9 +367,9 @@ class Store:
     def reads_delayed(self) -> bool:
         return True
 
-    def delayed(self, due: float, delayed: DelayedMessage, nbytes: int) -> int:
+    def delayed(self, due: float, delayed: DelayedMessage, nbytes: int, namespace: str | None = None) -> int:
         number = self.records.keep(delayed.message)
-        self.records.append(records.DELAYED, delayed_record(number, due, nbytes, delayed.publisher))
+        self.records.append(records.DELAYED, delayed_record(number, due, nbytes, delayed.publisher, namespace))
         return number
 
     def read_delayed(self, ids: Sequence[int], then: Callable[[Mapping[int, Message]], None]) -> None:
@@ -419,29 +438,35 @@ class Store:
             journal.restate_slots()
             restate_named(self.records, queue.inside)
 
-    def restate_retained(self, message: Message, share: Share | None, origin: str | None) -> None:
-        self.records.restate(records.RETAINED, self._retained(message, share, origin))
+    def restate_retained(
+        self, message: Message, share: Share | None, origin: str | None, namespace: str = ""
+    ) -> None:
+        body = self._retained(message, share, origin)
+        if namespace:
+            self.records.restate(records.RETAINED_IN, in_namespace(namespace, body))
+        else:
+            self.records.restate(records.RETAINED, body)
 
     def restate_mark(self, mark: Mark) -> None:
         self.records.restate(records.MARK, packed(MarkFact(*mark)))
 
-    def restate_delayed(self, due: float, delayed: DelayedEntry) -> None:
-        self.records.restate(records.DELAYED, delayed_record(delayed.id, due, delayed.nbytes, delayed.publisher))
+    def restate_delayed(self, due: float, delayed: DelayedEntry, namespace: str = "") -> None:
+        self.records.restate(
+            records.DELAYED, delayed_record(delayed.id, due, delayed.nbytes, delayed.publisher, namespace or None)
+        )
 
 
-def delayed_record(id: int, due: float, nbytes: int, publisher: DelayedPublisher) -> bytes:
-    """A DELAYED record. due: wall-clock time."""
-    return packed(DelayedFact(
-        id, due, nbytes, publisher.share.principal, publisher.name, publisher.protocol, publisher.session
-    ))
+class StoreWithin:
+    """The store, as the router and the retained and delayed messages of a namespace report to it."""
 
-
-def subscription_fact(journal: StoredQueueJournal, subscription: Subscription) -> SubscriptionFact:
-    variant = subscription.variant
-    return SubscriptionFact(
-        journal.id, subscription.number, subscription.filter, subscription.syntax_number, group_name_of(subscription),
-        variant.qos, subscription.no_echo, variant.retain, variant.identifiers, where_of(subscription.condition),
-    )
+    def __init__(self, store: Store, namespace: str) -> None:
+        self.group_begun = partial(store.group_begun, namespace=namespace)
+        self.group_ended = partial(store.group_ended, namespace=namespace)
+        self.retained = partial(store.retained, namespace=namespace)
+        self.cleared = partial(store.cleared, namespace=namespace)
+        self.reads_delayed = store.reads_delayed
+        self.delayed = partial(store.delayed, namespace=namespace)
+        self.read_delayed, self.delayed_done = store.read_delayed, store.delayed_done
 
 
 def journal_of(session: Session | None) -> StoredQueueJournal | None:

@@ -38,7 +38,7 @@ cdef class Columns:
         Outbox last                      # the publisher of the message before, and its number
         int32_t last_number
 
-    cdef int add(self, FanoutState* publication, Outbox publisher, double now) except -1
+    cdef int add(self, FanoutState* publication, Outbox publisher, double now, bytes before) except -1
     cdef int32_t number_of(self, Outbox publisher) except -1
     cdef Py_ssize_t size(self) noexcept
 
@@ -54,5 +54,10 @@ cdef class ArchiveTap:
         public object begun              # called without arguments when a batch has its first message
         public object full               # called with a batch that is to be handed over
 
+        ArchiveTap whole                 # that takes what comes here, or None
+        tuple before                     # octets that it writes before the topics, by the numbers of syntaxes
+
     cdef int record(self, Ledger ledger, Outbox publisher, FanoutState* publication) except -1
+    cdef int take(self, Ledger ledger, Outbox publisher, FanoutState* publication, Py_ssize_t size,
+                  bytes before) except -1
     cdef int hand_over(self) except -1

@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, final
 
 from fanlight_broker.wire.message import Message
@@ -39,6 +39,7 @@ class ArchiveTap:
         begun: Callable[[], Any],
         full: Callable[[Columns], Any],
     ) -> None: ...
+    def within(self, before: Sequence[Any]) -> ArchiveTap: ...  # octets; `bytes` is an attribute here
     @property
     def crowded(self) -> bool: ...
     def flush(self) -> None: ...

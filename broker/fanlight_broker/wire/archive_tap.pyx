@@ -5,6 +5,7 @@ A batch is handed over when it has `rows_max` messages or `batch_bytes_max` byte
 handed over counts against `bytes_max` until it is freed. What does not fit is dropped here, and counted.
 """
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int8_t, int32_t, int64_t, uint64_t, uintptr_t
 from libc.string cimport memcpy
 
@@ -97,11 +98,15 @@ cdef class Columns:
     cdef Py_ssize_t size(self) noexcept:
         return self.rows * ROW_BYTES + self.topics.size + self.values.size
 
-    cdef int add(self, FanoutState* publication, Outbox publisher, double now) except -1:
+    cdef int add(self, FanoutState* publication, Outbox publisher, double now, bytes before) except -1:
         cdef Message message = <Message> publication.message
         cdef Py_ssize_t row = self.rows
         self.times[row] = <int64_t> (now * 1e6)
-        more(&self.topics, message.topic_at, message.topic_size, row)
+        if before is None:
+            more(&self.topics, message.topic_at, message.topic_size, row)
+        else:
+            before = before + PyBytes_FromStringAndSize(message.topic_at, message.topic_size)
+            more(&self.topics, PyBytes_AS_STRING(before), PyBytes_GET_SIZE(before), row)
         more(&self.values, message.payload_at, message.payload_size, row)
         if publisher is not self.last or row == 0:
             self.last_number = self.number_of(publisher)
@@ -135,6 +140,15 @@ cdef class ArchiveTap:
         self.begun = begun
         self.full = full
 
+    def within(self, tuple before not None):
+        """A tap that gives this one what it takes, with octets before the topics: by the numbers of syntaxes."""
+        cdef ArchiveTap tap = ArchiveTap(
+            rows_max=self.rows_max, bytes_max=self.bytes_max, batch_bytes_max=self.batch_bytes_max, begun=None,
+            full=None,
+        )
+        tap.whole, tap.before = self, before
+        return tap
+
     @property
     def crowded(self):
         """Is the buffer full? Publishers that need an acknowledgement should wait."""
@@ -144,6 +158,16 @@ cdef class ArchiveTap:
         """Copy a message into the columns."""
         cdef Message message = <Message> publication.message
         cdef Py_ssize_t size = ROW_BYTES + message.topic_size + message.payload_size
+        cdef bytes before
+        if self.whole is not None:
+            before = <bytes> self.before[message.syntax]
+            return self.whole.take(ledger, publisher, publication, size + PyBytes_GET_SIZE(before), before)
+        return self.take(ledger, publisher, publication, size, None)
+
+    cdef int take(self, Ledger ledger, Outbox publisher, FanoutState* publication, Py_ssize_t size,
+                  bytes before) except -1:
+        """size: of the message in the columns; before: what stands before its topic there, or None"""
+        cdef Message message = <Message> publication.message
         if self.bytes >= self.bytes_max:
             self.dropped += 1
             return 0
@@ -155,7 +179,7 @@ cdef class ArchiveTap:
         if self.batch is None:
             self.batch = Columns(self.rows_max, self.taken)
             self.begun()
-        self.batch.add(publication, publisher, ledger.now + self.utc)
+        self.batch.add(publication, publisher, ledger.now + self.utc, before)
         self.batch.octets += size
         self.taken += 1
         self.bytes += size

@@ -32,7 +32,7 @@ cdef class Finder:
         FindIds ask
         list by_id
         bytes separators
-        bytes root                        # first word of the broker's own topics
+        tuple roots                       # first words of the broker's own topics
         tuple reserved                    # first words that only filters with that very word see
         object merge
         public object selects             # (topic, syntax number) -> is it for the archive? None: there is none
@@ -60,7 +60,7 @@ cdef class Finder:
         RouteChange patched_by
 
     cdef bint find(self, unsigned char syntax, const char* topic, Py_ssize_t size) except -1
-    cdef bint is_own(self, const char* topic, Py_ssize_t size) noexcept
+    cdef bint is_own(self, const char* topic, Py_ssize_t size) except -1
     cdef bint too_many_words(self, char separator, const char* topic, Py_ssize_t size) noexcept
     cdef bytes reserved_word(self, unsigned char syntax, const char* topic, Py_ssize_t size)
     cdef list list_of(self, const uint32_t* ids, Py_ssize_t count)

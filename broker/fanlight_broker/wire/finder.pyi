@@ -19,7 +19,7 @@ class Finder:
     partly: int
     may_read: Callable[[Target, bytes, int], bool]
     def __init__(
-        self, index: object, find_ids: object, by_id: list[Any], *, separators: bytes, root: bytes,
+        self, index: object, find_ids: object, by_id: list[Any], *, separators: bytes, roots: tuple[bytes, ...],
         reserved: tuple[bytes, ...], merge: Callable[[list[Target]], list[Target]],
     ) -> None: ...
     def without_denied(self, ids: tuple[int, ...], topic: bytes, syntax: int) -> tuple[int, ...]: ...

@@ -45,17 +45,17 @@ cdef inline void prefetch_outbox(Target target) noexcept:
 cdef class Finder:
     """index   of the filters; find_ids: its capsule
     by_id      subscriptions by their ids: the router's own list
-    separators an octet for each syntax; root and reserved: first words
+    separators an octet for each syntax; roots and reserved: first words
     merge      the subscriptions of one session -> the targets that stand for them
     """
 
     def __cinit__(self, index not None, find_ids not None, list by_id not None, *, bytes separators not None,
-                  bytes root not None, tuple reserved not None, merge not None):
+                  tuple roots not None, tuple reserved not None, merge not None):
         self.index = index
         self.ask = <FindIds> PyCapsule_GetPointer(find_ids, "matchcore.find_ids")
         self.by_id = by_id
         self.separators = separators
-        self.root, self.reserved = root, reserved
+        self.roots, self.reserved = roots, reserved
         self.merge = merge
         self.interned = unseen([None] * LISTS)
 
@@ -93,13 +93,18 @@ cdef class Finder:
             words += topic[i] == separator
         return words > self.topic_words_max
 
-    cdef bint is_own(self, const char* topic, Py_ssize_t size) noexcept:
+    cdef bint is_own(self, const char* topic, Py_ssize_t size) except -1:
         """Is it one of the broker's own topics, or does it look like one in another syntax?"""
-        cdef Py_ssize_t length = PyBytes_GET_SIZE(self.root)
-        if size < length or memcmp(topic, PyBytes_AS_STRING(self.root), length) != 0:
+        cdef Py_ssize_t length
+        cdef bytes root
+        if size == 0 or topic[0] != c"$":
             return False
-        return size == length or memchr(
-            PyBytes_AS_STRING(self.separators), topic[length], PyBytes_GET_SIZE(self.separators)) is not NULL
+        for root in self.roots:
+            length = PyBytes_GET_SIZE(root)
+            if size >= length and memcmp(topic, PyBytes_AS_STRING(root), length) == 0 and (size == length or memchr(
+                    PyBytes_AS_STRING(self.separators), topic[length], PyBytes_GET_SIZE(self.separators)) is not NULL):
+                return True
+        return False
 
     cdef bytes reserved_word(self, unsigned char syntax, const char* topic, Py_ssize_t size):
         """Its first word, if that is reserved; else None."""

@@ -63,6 +63,7 @@ cdef class Lane(Receiver):
         Py_ssize_t body_size
 
     cpdef int advance(self, double now=*) except -1
+    cpdef int use_routes(self, RouteCache routes) except -1
     # The protocol's.
     cdef int read_frames(self, double now) except -1
     cdef bint sent(self, Py_ssize_t routed, Route route) except -1

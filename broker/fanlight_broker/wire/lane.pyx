@@ -19,11 +19,16 @@ cdef class Lane:
                   Ledger ledger not None, *, Py_ssize_t frame_max, Py_ssize_t control_max):
         self.inbox = inbox
         self.outbox = outbox
-        self.routes = routes
-        self.batcher = routes.batcher
+        self.use_routes(routes)
         self.ledger = ledger
         self.frame_max = frame_max
         self.control_max = control_max
+
+    cpdef int use_routes(self, RouteCache routes) except -1:
+        """Find the routes of what its client publishes here from now on: before anything is published."""
+        self.routes = routes
+        self.batcher = routes.batcher
+        return 0
 
     def note_activity(self, double now):
         """The peer's silence begins now."""

@@ -71,7 +71,8 @@ class Inspected:
         return self.slow[:limit]
 
     def explain(
-        self, topic: str, *, syntax: str, client: str | None, limit: int, fields: Mapping[str, Any] | None = None
+        self, topic: str, *, syntax: str, client: str | None, limit: int, fields: Mapping[str, Any] | None = None,
+        namespace: str = "",
     ) -> Generator[None, None, View]:
         if syntax not in ("amqp", "mqtt"):
             raise ValueError(f"syntax {syntax!r} is neither amqp nor mqtt")

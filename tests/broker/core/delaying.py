@@ -16,4 +16,4 @@ def delay(
     message = world.message(topic, payload, qos, **options)
     sender = Direct(world.broker.ledger, message, publisher.outbox)
     publication = Publication(message, publisher.client.subscriber, mark, due=world.now + seconds)
-    return world.broker.publishing.accept(publication, sender, world.now)
+    return publisher.home.publishing.accept(publication, sender, world.now)

@@ -139,6 +139,9 @@ class Reference:
         grant.holders += 1
         return grant
 
+    def namespace_of(self, asker: Asker) -> str:
+        return ""
+
     def release(self, grant: Any) -> None:
         assert grant.holders > 0
         grant.holders -= 1

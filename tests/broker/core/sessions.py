@@ -29,29 +29,30 @@ class Peer:
     def __init__(self, world: "World", connect: ConnectRequest, policy: str) -> None:
         self.world = world
         self.connection = Listener()
-        self.outbox = world.broker.new_outbox(policy)
-        self.client, self.session, self.present = world.broker.sessions.connect(
+        self.home = world.broker.named(connect.origin.namespace)
+        self.outbox = self.home.new_outbox(policy)
+        self.client, self.session, self.present = self.home.sessions.connect(
             self.outbox, self.connection, world.now, connect
         )
-        world.broker.sessions.resume(self.session, world.now)
+        self.home.sessions.resume(self.session, world.now)
 
     def subscribe(
         self, filter: str, qos: int = 0, *, retained: bool = False, **options: Any
     ) -> tuple[Subscription, bool]:
-        found, new = self.world.broker.sessions.subscribe(
+        found, new = self.home.sessions.subscribe(
             self.session, filter.encode(), "mqtt", SessionOptions(qos=qos, **options)
         )
         if retained:
-            self.world.broker.sessions.send_retained(self.session, found)
-            self.world.broker.sessions.advance(self.session, self.world.now)
+            self.home.sessions.send_retained(self.session, found)
+            self.home.sessions.advance(self.session, self.world.now)
         return found, new
 
     def publish(self, topic: str, payload: str = "x", qos: int = 0, **options: Any) -> int:
         return self.world.publish(topic, payload, qos, publisher=self, **options)
 
     def leave(self, *, will: bool = True, expiry: float | None = None) -> None:
-        self.world.broker.sessions.leave(self.client, self.world.now, will=will, expiry=expiry)
-        self.world.broker.clients.disconnect(self.client, "test", self.world.now)
+        self.home.sessions.leave(self.client, self.world.now, will=will, expiry=expiry)
+        self.home.clients.disconnect(self.client, "test", self.world.now)
 
     def got(self) -> list[str]:
         """What it reads: `topic payload qos` and then what is set of retain, dup, ids."""
@@ -105,7 +106,8 @@ class World:
         if publisher is None:
             return self.put_in(message)
         sender = Direct(self.broker.ledger, message, publisher.outbox)
-        outcome = self.broker.publishing.accept(Publication(message, publisher.client.subscriber), sender, self.now)
+        publishing = publisher.home.publishing
+        outcome = publishing.accept(Publication(message, publisher.client.subscriber), sender, self.now)
         if isinstance(outcome, Refused):
             raise outcome.error
         assert isinstance(outcome, Accepted)

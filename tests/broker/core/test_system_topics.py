@@ -43,8 +43,8 @@ class System:
         inspection = BrokerInspection(self.world.broker, lambda: self.world.now, lambda: self.net, lambda: True)
         broker = self.world.broker
         broker.system_topics = SystemTopics(
-            broker.limits, broker.publishing, broker.clients, broker.sessions, inspection.counters, START,
-            version="1.2.3",
+            broker.limits, broker.publishing, broker.everybody, lambda: broker.sessions.away, inspection.counters,
+            START, version="1.2.3",
         )
 
     def later(self, seconds: float) -> "System":

@@ -37,7 +37,7 @@ def applies_to(rule: PermissionRule, asker: Asker) -> bool:
             own = {getattr(asker, attribute)} - {""}
         if attribute == "address":
             met = any(ip_address(address) in ip_network(value) for address in own for value in values)
-        elif attribute in ("protocol", "listener"):
+        elif attribute in ("protocol", "listener", "namespace"):
             met = bool(own & set(values))
         else:
             met = any(fnmatchcase(each, value.replace("[", "[[]")) for each in own for value in values)

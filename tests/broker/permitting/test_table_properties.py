@@ -34,7 +34,7 @@ FILTER_WORDS = {
 VALUES = {
     "user": ["a", "a*", "*", "b", "ab"], "group": ["a", "b", "a*", "anonymous"], "client": ["a", "a*", "a+b"],
     "certificate": ["a", "a*"], "address": ["10.0.0.0/8", "10.1.0.0/16", "10.1.1.1/32", "2001:db8::/32", "0.0.0.0/0"],
-    "protocol": ["mqtt", "native"], "listener": ["tls"],
+    "protocol": ["mqtt", "native"], "listener": ["tls"], "namespace": ["acme"],
 }  # fmt: skip
 SELECTORS = ["n > 1", "n > 0 AND m = 'x'", "$word[1] = 'a'", "user = 'a'"]
 FIELDS = [None, {}, {"n": 1, "m": "x"}, {"n": 2}, {"user": "a"}]
@@ -44,6 +44,7 @@ askers = st.builds(
     client=st.sampled_from(NAMES), certificate=st.sampled_from(["", "a", "ab"]),
     address=st.sampled_from(["", "10.1.1.1", "10.2.0.1", "192.168.0.1", "2001:db8::1"]),
     protocol=st.sampled_from(["mqtt", "native", ""]), listener=st.sampled_from(["tls", ""]),
+    namespace=st.sampled_from(["acme", "beta", ""]),
 )  # fmt: skip
 
 

@@ -98,12 +98,13 @@ class Client:
 
 
 class NativeClient(Client):
-    def __init__(self, world: World, name: str, **_: Any) -> None:
+    def __init__(self, world: World, name: str, *, user: str | None = None, **_: Any) -> None:
         self.peer = NativePeer(world)  # type: ignore[arg-type]
         self.number = 0
         self.ended: list[tuple[int, str]] = []
         self.waiting: Got = []
-        self.peer.say(1, 1, {"client": name, "user": name, "password": "x"} if name else {})
+        said = {"client": name} if name else {}
+        self.peer.say(1, 1, said | ({"user": user or name, "password": "x"} if user or name else {}))
         frames = self.peer.frames()
         self.let_in = frames[0][0] == 2
         self.inbox = frames[0][2]["inbox"] if self.let_in else ""
@@ -162,12 +163,14 @@ class NativeClient(Client):
 class MqttClient(Client):
     def __init__(
         self, world: World, version: Version, name: str, *, will: WillFields | None = None, clean: bool = True,
+        user: str | None = None,
     ) -> None:
         self.version = version
         self.peer = MqttPeer(world, version)
         self.waiting: Got = []
         self.packet_id = 0
-        fields: dict[str, Any] = {"will": will, "user_name": name or None, "password": b"x" if name else None}
+        user = user or name
+        fields: dict[str, Any] = {"will": will, "user_name": user or None, "password": b"x" if user else None}
         if version is V5 and not clean:
             fields["session_expiry_interval"] = 1_000
         self.peer.say(mqtt.connect(name or f"anonymous-{id(self)}", version, clean_start=clean, **fields))

@@ -30,8 +30,7 @@ class Archived:
             options, Writer(folder, files=self.disk), self.loop, lambda: self.world.now, broker.acknowledgements,
             lambda: broker.limits, broker.router.screens.new_rows,
         )
-        broker.router.archive_selection = self.archive.selection
-        broker.replay_source = self.archive
+        broker.archive_with(self.archive.selection, self.archive)
         broker.record_to(self.archive)
         broker.marks.restore(self.archive.kept)
         self.archive.start()

@@ -107,11 +107,12 @@ class Image:
         self.named: dict[int, QueueFact] = {}
         self.queues: dict[int, StoredQueue] = {}  # of all three
         self.slots: dict[int, SlotFact] = {}
-        self.retained: dict[Canonical, bytes] = {}  # topic, in either syntax -> record
+        # Topic, in either syntax, or (namespace, topic) -> record.
+        self.retained: dict[Canonical | tuple[str, Canonical], bytes] = {}
         self.marks: dict[tuple[str, str], MarkFact] = {}
         self.delayed = DueTable()  # times are wall-clock times
-        # Of these, by number: principal, name, protocol, whether it is a session.
-        self.delayed_publishers: dict[tuple[str, str, str, bool], int] = {}
+        # Of these, by number: principal, name, protocol, whether it is a session, namespace.
+        self.delayed_publishers: dict[tuple[str, str, str, bool, str | None], int] = {}
         self.last_number = self.last_queue = self.last_slot = self.last_set = 0
         self.applied = 0  # records
         self._windows: dict[Copy, StoredQueue] = {}  # of copies in flight
@@ -123,6 +124,7 @@ class Image:
             records.SLOT: self._slot,
             records.SLOT_SET: self._slot_set,
             records.RETAINED: self._retained,
+            records.RETAINED_IN: self._retained_in,
             records.CLEARED: self._cleared,
             records.SESSION: self._session,
             records.SESSION_ENDED: self._session_ended,
@@ -264,9 +266,15 @@ class Image:
         syntax, topic = topic_of(body)
         self.retained[canonical(topic, syntax)] = body
 
+    def _retained_in(self, body: bytes) -> None:
+        size = body[0] + 1
+        syntax, topic = topic_of(body[size:])
+        self.retained[body[1:size].decode(), canonical(topic, syntax)] = body[size:]
+
     def _cleared(self, body: bytes) -> None:
-        syntax, topic = unpacked(body)
-        self.retained.pop(canonical(topic, syntax), None)
+        syntax, topic, *namespace = unpacked(body)
+        key = canonical(topic, syntax)
+        self.retained.pop((namespace[0], key) if namespace else key, None)
 
     def _mark(self, body: bytes) -> None:
         fact = read_fact(MarkFact, body)

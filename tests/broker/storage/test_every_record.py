@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from fanlight_broker.core.marks import Mark
+from fanlight_broker.core.permissions import Origin
 from fanlight_broker.storage import records
 from fanlight_broker.storage.checking import check
 from fanlight_broker.storage.checkpoint import Checkpoint
@@ -43,6 +44,9 @@ def write_every_kind(world: StoredWorld) -> None:
     world.publish("kept", "x", retain=True)
     world.turn()
     world.publish("kept", "", retain=True)
+    within = world.connect("s1", origin=Origin(namespace="acme"))
+    within.publish("kept", "x", retain=True)
+    world.turn()
     delay(world, peers[0], "t/1", "later", 60.0, 1, mark=Mark("", "p", 0, 1))
     delay(world, peers[0], "t/1", "never", 60.0, 1)
     world.turn()

@@ -333,12 +333,12 @@ class MqttConnection(ProtocolConnection):
 
     def welcome(self, identity: Identity, now: float) -> None:
         """The client is authenticated: attach its session, and send CONNACK."""
-        accepted, limits, broker = self._accepted, self.broker.limits, self.broker
+        accepted, limits = self._accepted, self.broker.limits
         assert accepted is not None
         assert self.version is not None
-        wanted = accepted.wanted(
-            identity, self.transport, self.options, broker.ledger.inboxes, self.origin_of(identity)
-        )
+        origin = self.enter(identity, accepted.protocol)
+        broker = self.broker
+        wanted = accepted.wanted(identity, self.transport, self.options, broker.ledger.inboxes, origin)
         since = broker.position.appended
         client, session, present = broker.sessions.connect(self.outbox, self, now, wanted)
         self.client = client

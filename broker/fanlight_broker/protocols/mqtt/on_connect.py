@@ -52,6 +52,10 @@ class AcceptedConnect:
     def properties(self) -> Properties:
         return self.packet.properties
 
+    @property
+    def protocol(self) -> str:
+        return "mqtt 5.0" if self.packet.protocol_version is V5 else "mqtt 3.1.1"
+
     def wanted(
         self, identity: Identity, transport: Transport, options: MqttOptions, aliases: Pot, origin: Origin = NOWHERE
     ) -> ConnectRequest:
@@ -64,7 +68,7 @@ class AcceptedConnect:
             expiry = seconds_of(seconds)
         return ConnectRequest(
             client_id=self.client_id, format=self.format(options, aliases),
-            protocol="mqtt 5.0" if packet.protocol_version is V5 else "mqtt 3.1.1",
+            protocol=self.protocol,
             address=transport.address, port=transport.port,
             user=identity.user, verified=identity.verified, label=identity.label,
             clean_start=packet.clean_start, expiry=expiry,

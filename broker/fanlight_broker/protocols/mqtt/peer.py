@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.errors import FanlightError
+from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.subscriber import Session, Subscriber
 from fanlight_broker.protocols.mqtt.lane import MqttLane
 from fanlight_broker.protocols.mqtt.options import Counts, MqttOptions
@@ -14,7 +14,7 @@ from fanlight_broker.protocols.mqtt.version import Version
 class Peer(Protocol):
     """The client at the other end, once it is connected."""
 
-    broker: Broker
+    broker: Namespace
     lane: MqttLane
     version: Version | None
     options: MqttOptions

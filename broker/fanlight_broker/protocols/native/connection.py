@@ -11,7 +11,8 @@ from fanlight_broker.core import errors
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.connection import ConnectionState, ProtocolConnection
 from fanlight_broker.core.identity import Identity
-from fanlight_broker.core.marks import Mark
+from fanlight_broker.core.marks import Mark, mark_user
+from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.ports import Transport
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.publishing import HELD, Accepted, Refused, Repeated
@@ -49,6 +50,7 @@ from fanlight_broker.protocols.native.queue_requests import ConnectionQueues
 from fanlight_broker.protocols.native.refusals import Refusals
 from fanlight_broker.protocols.native.replays import ConnectionReplays
 from fanlight_broker.protocols.native.state import LEGAL
+from fanlight_broker.wire.hidden import hide, show
 from fanlight_broker.wire.inbox import Inbox, ReceiveBuffer
 from fanlight_broker.wire.lane import TOO_LARGE
 from fanlight_broker.wire.target import UNLIMITED
@@ -78,14 +80,18 @@ class NativeConnection(ProtocolConnection):
             inbox, outbox, broker.routes, broker.ledger,
             frame_max=limits.handshake_frame_bytes_max, control_max=limits.control_bytes_max,
         ))
-        self.replays = ConnectionReplays(broker, outbox)
-        self.consumers = ConnectionConsumers(broker, outbox, self.lane)
-        self.queues = ConnectionQueues(broker, outbox, self.lane)
+        self._serve(broker)
         self.refusals = Refusals()
         self.pinged_at: float | None = None  # by the broker; a later activity is the answer
         self._hello: HelloFrame | None = None
         self._pings = 0
         self._notified_held = False
+
+    def _serve(self, broker: Namespace) -> None:
+        """What acts on requests in a namespace: made anew where the client is moved, so that nothing stays behind."""
+        self.replays = ConnectionReplays(broker, self.outbox)
+        self.consumers = ConnectionConsumers(broker, self.outbox, self.lane)
+        self.queues = ConnectionQueues(broker, self.outbox, self.lane)
 
     # -- input -----------------------------------------------------------------------------------------------------
 
@@ -119,8 +125,11 @@ class NativeConnection(ProtocolConnection):
             words_of(lane.reply, syntax, self.broker.limits)
         assert self.client is not None
         publisher = self.client.subscriber
+        mark = None
+        if number is not None:
+            mark = Mark(mark_user(publisher.namespace, publisher.user), *number)
         return Publication(
-            lane.message, publisher, Mark(publisher.user, *number) if number is not None else None,
+            lane.message, publisher, mark,
             due=due_of(lane.options, self.broker.delayed, now) if lane.options is not None else None,
             requests=lane.reply is not None,
         )
@@ -282,16 +291,23 @@ class NativeConnection(ProtocolConnection):
         self._hello = hello
         self.verify(hello.user, hello.password, now, hello.client or "")
 
+    def move(self, home: Namespace) -> None:
+        super().move(home)
+        show(self.replays, self.consumers, *self.queues.things)
+        self._serve(home)
+        hide(self.replays, self.consumers, *self.queues.things)
+
     def welcome(self, identity: Identity, now: float) -> None:
         hello, limits = self._hello, self.broker.limits
         assert hello is not None
         if hello.slow_policy is not None:
             self.broker.flow.admit(self.outbox, hello.slow_policy.value)
+        origin = self.enter(identity, self.protocol)
         self.client = self.broker.clients.connect(
             self.outbox, self, now,
             name=hello.client, user=identity.user, verified=identity.verified, label=identity.label,
             agent=hello.agent, address=self.transport.address, port=self.transport.port, protocol=self.protocol,
-            format=FORMAT, origin=self.origin_of(identity), limits=identity.limits,
+            format=FORMAT, origin=origin, limits=identity.limits,
         )
         self.state = ConnectionState.CONNECTED
         self._hello = None  # a password is kept no longer than needed

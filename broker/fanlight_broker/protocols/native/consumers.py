@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from fanlight_broker.core import errors
-from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.selectors import condition_of
 from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.topics import syntax_of
@@ -23,7 +23,7 @@ ACK_WAIT_SECONDS: Final = 30.0
 
 
 class ConnectionConsumers:
-    def __init__(self, broker: Broker, outbox: Outbox, lane: NativeLane) -> None:
+    def __init__(self, broker: Namespace, outbox: Outbox, lane: NativeLane) -> None:
         self._broker = broker
         self._outbox = outbox
         self._lane = lane

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from fanlight_broker.core import errors
-from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.delayed_message import DelayedEntry
+from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.shares import SharedPot
-from fanlight_broker.core.subscriber import Client
+from fanlight_broker.core.subscriber import Client, Subscriber
 from fanlight_broker.protocols.native.codec import PACKER
 from fanlight_broker.protocols.native.fields import OptionMap
 from fanlight_broker.protocols.native.frames import U64_MAX
@@ -28,7 +28,9 @@ class DelayedRequests:
     commit  called with what is to be called when all that was changed is stored
     """
 
-    def __init__(self, broker: Broker, room: Callable[[], int], commit: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(
+        self, broker: Namespace, room: Callable[[], int], commit: Callable[[Callable[[], None]], None]
+    ) -> None:
         self._broker = broker
         self._room = room
         self._commit = commit
@@ -38,12 +40,13 @@ class DelayedRequests:
         most = min(LISTED if most is None else max(most, 1), LISTED_MAX)
         size = min(SHOWN_BYTES if size is None else size, self._room() // 2)
         delayed, share, sees_all = self._broker.delayed, client.subscriber.share, self._sees_all(client)
-        entries = [each for each in delayed.page(0, LOOKED_AT) if sees_all or each.publisher.share is share]
+        entries = [each for each in delayed.page(0, LOOKED_AT) if sees_all or is_of(each, client.subscriber)]
         shown = entries[:most]
         on_disk = [each.id for each in shown if delayed.message(each.id) is None]
         now = self._broker.ledger.now
         result = {
-            "count": len(delayed) if sees_all else share.used(SharedPot.DELAYED_MESSAGES),
+            "count": len(delayed) if sees_all else len(entries) if client.subscriber.namespace
+            else share.used(SharedPot.DELAYED_MESSAGES),
             "next_seconds": max(0.0, entries[0].due - now) if entries else None,
         }
 
@@ -81,7 +84,7 @@ class DelayedRequests:
         if entry is None:
             answer({"cancelled": False})
             return
-        if entry.publisher.share is not client.subscriber.share and not self._sees_all(client):
+        if not is_of(entry, client.subscriber) and not self._sees_all(client):
             raise errors.NotPermitted("the delayed message is another user's")
         if self._broker.position.refusing:
             raise errors.StoreUnavailable
@@ -90,3 +93,9 @@ class DelayedRequests:
 
     def _sees_all(self, client: Client) -> bool:
         return self._broker.enforcement.reads_all(client.subscriber)
+
+
+def is_of(entry: DelayedEntry, asker: Subscriber) -> bool:
+    """Is a delayed message the asker's own? In a namespace all have one share: there it is by the name, too."""
+    publisher = entry.publisher
+    return publisher.share is asker.share and (not asker.namespace or publisher.name == asker.name)

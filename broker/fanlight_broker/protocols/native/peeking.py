@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from fanlight_broker.core import errors
-from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.permissions import Action
 from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.topics import syntax_of
@@ -33,7 +33,7 @@ Waiting = tuple[Message, int, float | None]  # deliveries so far, and when it ca
 class Peeking:
     """room: bytes of an answer."""
 
-    def __init__(self, broker: Broker, room: Callable[[], int]) -> None:
+    def __init__(self, broker: Namespace, room: Callable[[], int]) -> None:
         self._broker = broker
         self._room = room
 

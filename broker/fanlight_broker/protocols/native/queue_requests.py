@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from fanlight_broker import audit
 from fanlight_broker.core import errors
-from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.queue_views import queue_view
 from fanlight_broker.core.selectors import condition_of, where_of
 from fanlight_broker.core.subscriber import Client
@@ -40,7 +40,7 @@ Answer = Callable[[Result], None]
 
 
 class ConnectionQueues:
-    def __init__(self, broker: Broker, outbox: Outbox, lane: Lane) -> None:
+    def __init__(self, broker: Namespace, outbox: Outbox, lane: Lane) -> None:
         self._broker = broker
         self._outbox = outbox
         self._lane = lane

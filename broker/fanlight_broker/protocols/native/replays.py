@@ -4,8 +4,8 @@ A number belongs to its replay until that has gone live, and to an ordinary subs
 """
 
 from fanlight_broker.core import errors
-from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.content import Content
+from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.replay import Replay, ReplayPart, ReplayRequest
 from fanlight_broker.core.selectors import condition_of
 from fanlight_broker.core.subscriber import Client
@@ -19,7 +19,7 @@ from fanlight_broker.wire.outbox import Outbox
 class ConnectionReplays:
     """`core.replay.ReplayObserver`."""
 
-    def __init__(self, broker: Broker, outbox: Outbox) -> None:
+    def __init__(self, broker: Namespace, outbox: Outbox) -> None:
         self.failed = 0  # of those requested
         self._broker = broker
         self._outbox = outbox
