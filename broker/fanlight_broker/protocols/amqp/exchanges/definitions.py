@@ -1,0 +1,210 @@
+"""RabbitMQ's file of definitions, its part about vhosts, exchanges, queues and bindings: read, declared, written.
+
+    found = read_definitions(json.loads(text))           by vhost; DefinitionsError says what is wrong, and where
+    problems = declare_all(found["/"], exchanges)        after its queues were declared; what is refused, as text
+    document = written({"/": (exchanges, queues)})       as `rabbitmqctl export_definitions` has it
+
+A file of one vhost names none in its objects (RabbitMQ's HTTP API, `/api/definitions/VHOST`): `vhost` does. The default
+exchange, predeclared ones and bindings of the default exchange are left out when they are read, as RabbitMQ leaves
+them out when it writes. RabbitMQ does not write internal exchanges either, and refuses `null` in arguments.
+Source: rabbitmq.com/docs/definitions, and files that RabbitMQ 3.10.8 has written.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from fanlight_broker.protocols.amqp.errors import AmqpError
+from fanlight_broker.protocols.amqp.exchanges.kinds import PREDECLARED
+from fanlight_broker.protocols.amqp.exchanges.ports import Binding
+from fanlight_broker.protocols.amqp.exchanges.registry import RESERVED, Exchanges
+
+NAME_BYTES_MAX: Final = 255  # of a short string
+DEPTH_MAX: Final = 16  # of arguments
+KINDS: Final = {"queue": True, "exchange": False}
+
+
+class DefinitionsError(ValueError):
+    """A file of definitions that is not one. The text begins with the place: `bindings[3].source: ...`."""
+
+
+class ExchangeDefinition(NamedTuple):
+    name: str
+    type: str
+    durable: bool
+    auto_delete: bool
+    internal: bool
+    arguments: Mapping[str, Any]
+
+
+class QueueDefinition(NamedTuple):
+    name: str
+    durable: bool
+    auto_delete: bool
+    arguments: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class VhostDefinitions:
+    exchanges: list[ExchangeDefinition] = field(default_factory=list)
+    queues: list[QueueDefinition] = field(default_factory=list)
+    bindings: list[Binding] = field(default_factory=list)
+
+
+class Item:
+    """An object of the file, and where it is."""
+
+    def __init__(self, value: object, place: str) -> None:
+        if not isinstance(value, dict):
+            raise DefinitionsError(f"{place}: is no object")
+        self.value, self.place = value, place
+
+    def text(self, name: str, default: str | None = None) -> str:
+        found = self._get(name, str, default)
+        assert isinstance(found, str)
+        size = _size(found, f"{self.place}.{name}")
+        if size > NAME_BYTES_MAX:
+            raise DefinitionsError(f"{self.place}.{name}: {size} bytes, at most {NAME_BYTES_MAX} are allowed")
+        return found
+
+    def flag(self, name: str) -> bool:
+        return bool(self._get(name, bool, False))
+
+    def arguments(self) -> dict[str, Any]:
+        found = self._get("arguments", dict, {})
+        assert isinstance(found, dict)
+        _check_value(found, f"{self.place}.arguments", 1)
+        return found
+
+    def _get(self, name: str, kind: type, default: object) -> object:
+        found = self.value.get(name, default)
+        if found is None:
+            raise DefinitionsError(f"{self.place}.{name}: is missing")
+        if not isinstance(found, kind):
+            raise DefinitionsError(f"{self.place}.{name}: {found!r:.40} is no {kind.__name__}")
+        return found
+
+
+def read_definitions(document: object, vhost: str | None = None) -> dict[str, VhostDefinitions]:
+    """The definitions of a file, by vhost, in the order of the file. Raises DefinitionsError.
+
+    vhost: of objects that name none
+    """
+    found: dict[str, VhostDefinitions] = {}
+    for item in _items(document, "vhosts"):
+        found.setdefault(item.text("name"), VhostDefinitions())
+    for item in _items(document, "exchanges"):
+        name = item.text("name")
+        of = found.setdefault(item.text("vhost", vhost), VhostDefinitions())
+        if name and not name.startswith(RESERVED):
+            of.exchanges.append(ExchangeDefinition(
+                name, item.text("type"), item.flag("durable"), item.flag("auto_delete"), item.flag("internal"),
+                item.arguments(),
+            ))
+    for item in _items(document, "queues"):
+        found.setdefault(item.text("vhost", vhost), VhostDefinitions()).queues.append(
+            QueueDefinition(item.text("name"), item.flag("durable"), item.flag("auto_delete"), item.arguments())
+        )
+    for item in _items(document, "bindings"):
+        source, kind = item.text("source"), item.text("destination_type", "queue")
+        of = found.setdefault(item.text("vhost", vhost), VhostDefinitions())
+        if kind not in KINDS:
+            raise DefinitionsError(f"{item.place}.destination_type: {kind!r:.40} is neither queue nor exchange")
+        if source:
+            of.bindings.append(
+                Binding(source, item.text("destination"), KINDS[kind], item.text("routing_key", ""), item.arguments())
+            )
+    return found
+
+
+def declare_all(definitions: VhostDefinitions, exchanges: Exchanges) -> list[str]:
+    """Declare the exchanges and bindings. Returns what was refused, and why; the rest is there.
+
+    The queues are the caller's to declare before. What is there and equal is no error.
+    """
+    refused = []
+    for exchange in definitions.exchanges:
+        name, type, durable, auto_delete, internal, arguments = exchange
+        try:
+            exchanges.declare(
+                name, type, durable=durable, auto_delete=auto_delete, internal=internal, arguments=arguments
+            )
+        except AmqpError as error:
+            refused.append(f"exchange {name!r}: {error.text}")
+    for each in definitions.bindings:
+        bind = exchanges.bind if each.to_queue else exchanges.bind_exchange
+        try:
+            bind(each.destination, each.source, each.key, each.arguments)
+        except AmqpError as error:
+            refused.append(f"binding {each.source!r} to {each.destination!r} by {each.key!r}: {error.text}")
+    return refused
+
+
+def written(vhosts: Mapping[str, tuple[Exchanges, Iterable[QueueDefinition]]]) -> dict[str, Any]:
+    """A document for `json.dumps`. Raises DefinitionsError for arguments that JSON cannot have, such as octets."""
+    document: dict[str, list[dict[str, Any]]] = {
+        "vhosts": [{"name": name} for name in vhosts], "queues": [], "exchanges": [], "bindings": [],
+    }
+    for vhost, (exchanges, queues) in vhosts.items():
+        document["queues"] += [{"vhost": vhost, **queue._asdict()} for queue in queues]
+        document["exchanges"] += [
+            {
+                "name": each.name, "vhost": vhost, "type": each.type, "durable": each.durable,
+                "auto_delete": each.auto_delete, "internal": each.internal, "arguments": dict(each.arguments),
+            }
+            for each in exchanges.in_force()
+            if each.name not in PREDECLARED
+        ]
+        document["bindings"] += [
+            {
+                "source": each.source, "vhost": vhost, "destination": each.destination,
+                "destination_type": "queue" if each.to_queue else "exchange", "routing_key": each.key,
+                "arguments": dict(each.arguments),
+            }
+            for each in exchanges.bindings()
+        ]
+    for kind, objects in document.items():
+        for at, each in enumerate(objects):
+            _check_value(each.get("arguments", {}), f"{kind}[{at}].arguments", 1)
+    return document
+
+
+def _items(document: object, name: str) -> list[Item]:
+    if not isinstance(document, dict):
+        raise DefinitionsError("the file: is no object")
+    found = document.get(name, [])
+    if not isinstance(found, list):
+        raise DefinitionsError(f"{name}: is no list")
+    return [Item(each, f"{name}[{at}]") for at, each in enumerate(found)]
+
+
+def _check_value(value: object, place: str, depth: int) -> None:
+    """Of arguments: what both JSON and a field table can have. Raises DefinitionsError."""
+    if depth > DEPTH_MAX:
+        raise DefinitionsError(f"{place}: more than {DEPTH_MAX} deep")
+    if isinstance(value, dict):
+        for name, each in value.items():
+            if _size(name, place) > NAME_BYTES_MAX:
+                raise DefinitionsError(f"{place}: {_size(name, place)} bytes in a name, at most {NAME_BYTES_MAX}")
+            _check_value(each, f"{place}.{name}", depth + 1)
+    elif isinstance(value, list):
+        for at, each in enumerate(value):
+            _check_value(each, f"{place}[{at}]", depth + 1)
+    elif isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise DefinitionsError(f"{place}: {value} has more than 64 bits")
+    elif isinstance(value, float):
+        if value - value != 0:
+            raise DefinitionsError(f"{place}: {value} is no number of JSON")
+    elif isinstance(value, str):
+        _size(value, place)
+    elif value is not None:
+        raise DefinitionsError(f"{place}: a {type(value).__name__} is no value of JSON")
+
+
+def _size(text: str, place: str) -> int:
+    """Bytes of a text. Raises DefinitionsError."""
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError as error:
+        raise DefinitionsError(f"{place}: half a surrogate pair is no text") from error
