@@ -31,6 +31,8 @@ OK, WORSE, WRONG = 0, 1, 2
 BENCHES = (
     "parse", "fields", "route", "fan_out", "flush", "lanes", "publish", "cold", "exchanges", "bindings", "ruling",
     "permitted", "permitting", "match", "insert", "remove", "mix", "names", "frozen", "records", "archive_index",
+    "parse", "fields", "route", "fan_out", "flush", "lanes", "publish", "cold", "exchanges", "ruling", "permitted",
+    "permitting", "logins", "match", "insert", "remove", "mix", "names", "frozen", "records", "archive_index",
     "source_index", "replay_all", "memory", "screens", "rules", "selecting", "rows",
     "connect", "subscribe", "log", "restart", "engines",
 )  # fmt: skip

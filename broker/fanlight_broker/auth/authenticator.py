@@ -25,7 +25,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from fanlight_broker import audit
-from fanlight_broker.auth import hook, password_file, verifier
+from fanlight_broker.auth import hook, password_file, token_logins, verifier
 from fanlight_broker.auth.access import Credentials
 from fanlight_broker.auth.exchanges import ScramExchange
 from fanlight_broker.auth.files import never
@@ -33,6 +33,7 @@ from fanlight_broker.auth.hashing import hasher
 from fanlight_broker.auth.hook import Hook, HookRules, Question
 from fanlight_broker.auth.scram import MECHANISM
 from fanlight_broker.auth.scram_keys import ITERATIONS, ScramKeys
+from fanlight_broker.auth.token_logins import TokenLogins
 from fanlight_broker.auth.users import User, Users
 from fanlight_broker.auth.verifier import Verifier
 from fanlight_broker.core.errors import AuthenticationFailed
@@ -48,6 +49,7 @@ COUNTERS: Final[Mapping[str, str]] = {
     "logins_certified": "Clients admitted by their certificate, without a password",
     "logins_failed": "Clients and HTTP requests refused for wrong or missing credentials",
     **verifier.COUNTERS,
+    **token_logins.COUNTERS,
     **hook.COUNTERS,
 }
 GAUGES: Final[Mapping[str, str]] = {**verifier.GAUGES, **hook.GAUGES}
@@ -71,6 +73,7 @@ class PasswordAuthenticator:
         self._verifier = Verifier(
             threads=threads, queue_max=queue_max, cache_max=cache_max, delay_seconds_max=delay_seconds_max
         )
+        self._token_logins = TokenLogins(self._verifier)
         self._counts = dict.fromkeys(("logins", "logins_anonymous", "logins_certified", "logins_failed"), 0)
         self._credentials = Credentials()
         self._users: Mapping[str, User] = {}
@@ -216,7 +219,7 @@ class PasswordAuthenticator:
         if self._open_to(user, password):
             return _unchecked(user)
         if self._tokens is not None and password is not None and is_token(password):
-            return self._still(await self._tokens.identify(password, user))
+            return self._still(await self._token_logins.identify(self._tokens, password, user, question.address))
         if user is None and password is None:
             raise AuthenticationFailed("this broker requires a user name and a password")
         name = user or (EVERYBODY if self._everybody else "")
@@ -264,7 +267,7 @@ class PasswordAuthenticator:
     def counters(self) -> dict[str, int]:
         """Counts since the start, by the names of COUNTERS."""
         found = self._made_hook.counters() if self._made_hook is not None else dict.fromkeys(hook.COUNTERS, 0)
-        return {**self._counts, **self._verifier.counters(), **found}
+        return {**self._counts, **self._verifier.counters(), **self._token_logins.counters(), **found}
 
     def gauges(self) -> dict[str, float]:
         """Current values, by the names of GAUGES."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
+from fanlight_broker.auth.penalties import place_of
 from fanlight_broker.auth.scram import ScramServer, decoy
 from fanlight_broker.auth.scram_keys import ITERATIONS, ScramKeys
 from fanlight_broker.auth.verifier import Verifier
@@ -34,16 +35,23 @@ class ScramExchange:
         """The name that was given, whether or not there is such a user."""
         return self._server.user or self._asked or ""
 
+    def _first(self, data: bytes) -> bytes:
+        try:
+            answer = self._server.first(data)
+            if self._asked and self._asked != self._server.user:
+                raise AuthenticationFailed("the user name and the one in the exchange differ")
+        except AuthenticationFailed:  # it takes no time to check, and delays later ones as a wrong proof does
+            self._verifier.note(place_of(self._address), self.user, good=False)
+            raise
+        return answer
+
     async def step(self, data: bytes | None) -> tuple[bytes | None, Identity | None]:
         server = self._server
         if server.keys is None:
             if not data and not self._silent:
                 self._silent = True
                 return b"", None
-            answer = server.first(data or b"")
-            if self._asked and self._asked != server.user:
-                raise AuthenticationFailed("the user name and the one in the exchange differ")
-            return answer, None
+            return self._first(data or b""), None
         final = data or b""
         # In the queue of all logins, where each address has its turn and waits after wrong proofs.
         if not await self._verifier.prove(server.user, self._address, lambda: server.final(final)):

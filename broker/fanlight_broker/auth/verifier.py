@@ -33,11 +33,11 @@ COUNTERS: Final[Mapping[str, str]] = {
     "passwords_checked": "Passwords checked against an argon2 hash",
     "passwords_remembered": "Logins accepted because the same login had succeeded before",
     "passwords_refused_busy": "Logins refused because too many were waiting (password_queue_max)",
-    "passwords_delayed": "Logins delayed because of earlier wrong passwords (password_delay_seconds_max)",
+    "passwords_delayed": "Logins delayed because of earlier wrong credentials (password_delay_seconds_max)",
 }
 GAUGES: Final[Mapping[str, str]] = {
     "passwords_waiting": "Logins waiting to be checked",
-    "passwords_penalties": "Addresses, and user names from an address, whose wrong passwords are remembered",
+    "passwords_penalties": "Addresses, and user names from an address, whose wrong credentials are remembered",
 }
 BUSY: Final = "too many logins at once; try again in a second"
 
@@ -218,9 +218,13 @@ class Verifier:
         text = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
         return hashlib.blake2b(text, key=self._key, digest_size=32).digest()
 
+    def delay(self, address: str, user: str) -> float:
+        """Seconds until a login may be checked; not above 0: now. `address`: see penalties.place_of."""
+        return self._penalties.until(address, user) - self._clock()
+
     async def wait_out(self, address: str, user: str) -> None:
         """Wait until the penalty of a login is over that is checked elsewhere. `address`: see penalties.place_of."""
-        delay = self._penalties.until(address, user) - self._clock()
+        delay = self.delay(address, user)
         if delay > 0:
             self._counts["passwords_delayed"] += 1
             await asyncio.sleep(delay)

@@ -347,6 +347,23 @@ async def test_wrong_proofs_wait_as_wrong_passwords_do(make: Make, tmp_path: Pat
     assert authenticator.counters()["logins_failed"] == 5
 
 
+async def test_exchanges_that_begin_wrong_delay_further_logins(make: Make, tmp_path: Path) -> None:
+    file = tmp_path / "users.toml"
+    change(file, {"alice": {"password": CHEAP.hash("x"), "scram": ScramKeys.of("wonder", iterations=4096).text()}})
+    authenticator = make(Credentials(users_file=file))
+    for first in (b"nonsense", b"p=tls-unique,,n=alice,r=abcdefgh", b"n,,n=mallory,r=abcdefgh", b"\xff"):
+        exchange = authenticator.exchange("SCRAM-SHA-256", "alice", HERE)
+        assert exchange is not None
+        await refusal(exchange.step(first))  # type: ignore[arg-type]
+    assert authenticator.gauges()["passwords_penalties"] >= 2  # the address, and names from it
+    for _ in range(7):
+        exchange = authenticator.exchange("SCRAM-SHA-256", "alice", HERE)
+        assert exchange is not None
+        await refusal(exchange.step(b"nonsense"))  # type: ignore[arg-type]
+    await refusal(authenticator.authenticate("bob", "x", HERE))
+    assert authenticator.counters()["passwords_delayed"] == 1
+
+
 async def test_every_counter_has_its_meaning(make: Make) -> None:
     authenticator = make(Credentials())
     assert set(authenticator.counters()) == set(COUNTERS)

@@ -7,6 +7,8 @@ import hmac
 import json
 import sys
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +22,15 @@ from hypothesis import strategies as st
 from fanlight_broker.auth import Credentials, PasswordAuthenticator
 from fanlight_broker.auth.authenticator import is_token
 from fanlight_broker.auth.token_keys import TokenKeysError, read_keys
+from fanlight_broker.auth.token_logins import DELAYED_OF_ADDRESS_MAX, TokenLogins
 from fanlight_broker.auth.tokens import TokenRules, Tokens, claim_of
+from fanlight_broker.auth.verifier import BUSY, Verifier
 from fanlight_broker.core.errors import AuthenticationFailed
 from fanlight_broker.core.identity import Identity
 from fanlight_permissions.own_rules import own_rules
 
 NOW = 1_800_000_000.0
+HERE = "192.0.2.1"
 SECRET = "0123456789abcdef0123456789abcdef"
 PRIVATE: dict[str, Any] = {
     "HS256": SECRET, "RS256": rsa.generate_private_key(65537, 2048), "ES256": ec.generate_private_key(ec.SECP256R1()),
@@ -194,10 +199,11 @@ def test_no_text_does_anything_but_fail(tmp_path_factory: pytest.TempPathFactory
 
 async def test_the_user_name_beside_a_token_is_its_own_or_none(tmp_path: Path) -> None:
     one = tokens(tmp_path, public("HS256"))
-    for user in (None, "", "alice"):
-        assert (await one.identify(token(), user)).user == "alice"
-    with pytest.raises(AuthenticationFailed, match="user name"):
-        await one.identify(token(), "bob")
+    async with token_logins() as logins:
+        for user in (None, "", "alice"):
+            assert (await logins.identify(one, token(), user, HERE)).user == "alice"
+        with pytest.raises(AuthenticationFailed, match="user name"):
+            await logins.identify(one, token(), "bob", HERE)
 
 
 async def test_a_key_that_is_taken_away_during_a_check_does_not_let_in(tmp_path: Path) -> None:
@@ -224,14 +230,128 @@ def file_of(file: Path, secret: str) -> None:
 
 async def test_tokens_that_come_together_are_checked_one_in_a_turn(tmp_path: Path) -> None:
     one, turns = tokens(tmp_path, public("HS256")), 0
-    checks = [asyncio.ensure_future(one.identify(token(), None)) for _ in range(5)]
-    while not all(check.done() for check in checks):
-        before = sum(check.done() for check in checks)
+    async with token_logins() as logins:
+        checks = [asyncio.ensure_future(logins.identify(one, token(), None, HERE)) for _ in range(5)]
+        while not all(check.done() for check in checks):
+            before = sum(check.done() for check in checks)
+            await asyncio.sleep(0)
+            turns += 1
+            assert sum(check.done() for check in checks) <= before + 1
+        assert turns >= 5
+        assert all(isinstance(check.result(), Identity) for check in checks)
+
+
+# -- delays after wrong ones -----------------------------------------------------------------------------------------
+
+
+class Slow:
+    """A clock that goes on when the test says so, and ends the delays of the verifier."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.delays: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def wait(self, seconds: float) -> None:
+        self.delays.append(seconds)
+        self.now += seconds
         await asyncio.sleep(0)
-        turns += 1
-        assert sum(check.done() for check in checks) <= before + 1
-    assert turns >= 5
-    assert all(isinstance(check.result(), Identity) for check in checks)
+
+
+@asynccontextmanager
+async def token_logins(clock: Slow | None = None, waits: bool = True) -> AsyncIterator[TokenLogins]:
+    verifier = Verifier(threads=1, queue_max=1, cache_max=1, clock=clock)
+    if clock is not None:
+        async def wait_out(address: str, user: str) -> None:
+            if waits:
+                await clock.wait(verifier.delay(address, user))
+            else:
+                await asyncio.Event().wait()
+
+        verifier.wait_out = wait_out  # type: ignore[method-assign]
+    try:
+        yield TokenLogins(verifier)
+    finally:
+        await verifier.close()
+
+
+async def wrong(logins: TokenLogins, one: Tokens, text: str, address: str = HERE, user: str | None = None) -> str:
+    with pytest.raises(AuthenticationFailed) as caught:
+        await logins.identify(one, text, user, address)
+    return caught.value.text
+
+
+async def test_wrong_tokens_delay_further_logins_of_the_address_and_of_the_user(tmp_path: Path) -> None:
+    one, clock = tokens(tmp_path, public("HS256")), Slow()
+    async with token_logins(clock) as logins:
+        for _ in range(3):
+            await wrong(logins, one, token(exp=NOW - 60))
+        assert clock.delays == []
+        await wrong(logins, one, token(exp=NOW - 60))
+        await wrong(logins, one, token(exp=NOW - 60))  # the fifth waits
+        assert clock.delays == [pytest.approx(0.1)]
+        await logins.identify(one, token(sub="bob"), None, HERE)  # of the same address, and another user
+        await logins.identify(one, token(), None, "192.0.2.2")  # of another address
+        assert len(clock.delays) == 1
+        assert (await logins.identify(one, token(), None, HERE)).user == "alice"  # waits, and then begins anew
+        assert clock.delays[1:] == [pytest.approx(0.2)]
+        await wrong(logins, one, token(exp=NOW - 60))
+        assert len(clock.delays) == 2
+        assert logins.counters()["tokens_checked"] == 9
+
+
+async def test_many_wrong_tokens_of_different_users_delay_the_address(tmp_path: Path) -> None:
+    one, clock = tokens(tmp_path, public("HS256")), Slow()
+    async with token_logins(clock) as logins:
+        for number in range(11):
+            await wrong(logins, one, token(sub=f"u{number}", exp=NOW - 60))
+        assert clock.delays == []
+        await wrong(logins, one, "eyJ.x.y")
+        assert len(clock.delays) == 1
+
+
+async def test_only_so_many_wait_after_wrong_tokens_and_others_come_in(tmp_path: Path) -> None:
+    one, clock = tokens(tmp_path, public("HS256")), Slow()
+    async with token_logins(clock, waits=False) as logins:
+        for number in range(11):
+            await wrong(logins, one, token(sub=f"u{number}", exp=NOW - 60))
+        waiting = [
+            asyncio.ensure_future(logins.identify(one, token(), None, HERE)) for _ in range(DELAYED_OF_ADDRESS_MAX)
+        ]
+        await asyncio.sleep(0)
+        assert await wrong(logins, one, token()) == BUSY
+        assert logins.counters()["tokens_refused_busy"] == 1
+        assert (await logins.identify(one, token(), None, "192.0.2.2")).user == "alice"
+        for each in waiting:
+            each.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        assert not logins._delayed
+
+
+async def test_a_flood_that_waits_already_is_delayed_by_its_first_failures(tmp_path: Path) -> None:
+    """Those behind it in the queue do not wait for all of its checks."""
+    one, clock = tokens(tmp_path, public("HS256")), Slow()
+    async with token_logins(clock, waits=False) as logins:
+        flood = [
+            asyncio.ensure_future(logins.identify(one, token(sub=f"u{number}", exp=NOW - 60), None, HERE))
+            for number in range(50)
+        ]
+        await asyncio.sleep(0)
+        assert (await logins.identify(one, token(), None, "192.0.2.2")).user == "alice"
+        assert logins.counters()["tokens_checked"] == 11 + 1
+        for each in flood:
+            each.cancel()
+        await asyncio.gather(*flood, return_exceptions=True)
+
+
+def test_the_user_that_a_token_claims_is_read_of_anything(tmp_path: Path) -> None:
+    one = tokens(tmp_path, public("HS256"))
+    assert one.claimed_user(token(sub="bob")) == "bob"
+    for payload in ("", "x", "W10", "bnVsbA", "eyJzdWIiOjF9", "WyI" * 5_000, "_" * 9):
+        assert one.claimed_user(f"eyJ.{payload}.") == ""
+    assert one.claimed_user(token(sub="b" * 100_000)) == ""
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,82 @@
+"""Logins by token: one check in a turn of the loop, and none before the penalties of its address and user are over.
+
+    login --penalty--> waits, a bounded number --> the turn, first come, first served --> checked in the loop
+                 ^------- penalized meanwhile ------------'
+
+A check takes less than 0.2 ms, so it is made in the loop (docs/decisions/0022-identity.md). A flood of wrong tokens
+from one address gets its penalty with the first ones, and the rest of it leaves the queue of the others.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from fanlight_broker.auth.penalties import place_of
+from fanlight_broker.auth.verifier import BUSY, Verifier
+from fanlight_broker.core.errors import AuthenticationFailed
+from fanlight_broker.core.identity import Identity
+
+if TYPE_CHECKING:
+    from fanlight_broker.auth.tokens import Tokens
+
+COUNTERS: Final[Mapping[str, str]] = {
+    "tokens_checked": "Tokens checked",
+    "tokens_refused_busy": "Logins by token refused because too many waited after wrong credentials",
+}
+DELAYED_MAX: Final = 400  # logins that wait for the end of a penalty, each for some seconds at most
+DELAYED_OF_ADDRESS_MAX: Final = 100
+
+
+class TokenLogins:
+    """verifier: has the penalties of addresses and users, which count for passwords, tokens and the hook alike"""
+
+    def __init__(self, verifier: Verifier) -> None:
+        self._verifier = verifier
+        self._turn = asyncio.Lock()
+        self._delayed: Counter[str] = Counter()  # by address
+        self._counts = dict.fromkeys(COUNTERS, 0)
+
+    async def identify(self, tokens: "Tokens", token: str, user: str | None, address: str) -> Identity:
+        """Who a token is of. Raises AuthenticationFailed.
+
+        user: the name that the client gives beside it; if there is one, it must be the token's.
+        """
+        place, name = place_of(address), user or tokens.claimed_user(token)
+        while True:
+            if self._verifier.delay(place, name) > 0:
+                await self._wait_out(place, name)
+            async with self._turn:
+                if self._verifier.delay(place, name) > 0:
+                    continue
+                identity = self._check(tokens, token, user, place, name)
+                await asyncio.sleep(0)
+            return identity
+
+    def _check(self, tokens: "Tokens", token: str, user: str | None, place: str, name: str) -> Identity:
+        self._counts["tokens_checked"] += 1
+        try:
+            identity = tokens.check(token)
+            if user and user != identity.user:
+                raise AuthenticationFailed("the user name is not the one in the token")
+        except AuthenticationFailed:
+            self._verifier.note(place, name, good=False)
+            raise
+        self._verifier.note(place, name, good=True)
+        return identity
+
+    async def _wait_out(self, place: str, name: str) -> None:
+        """Raises AuthenticationFailed if too many wait."""
+        if self._delayed.total() >= DELAYED_MAX or self._delayed[place] >= DELAYED_OF_ADDRESS_MAX:
+            self._counts["tokens_refused_busy"] += 1
+            raise AuthenticationFailed(BUSY)
+        self._delayed[place] += 1
+        try:
+            await self._verifier.wait_out(place, name)
+        finally:
+            self._delayed[place] -= 1
+            if not self._delayed[place]:
+                del self._delayed[place]
+
+    def counters(self) -> dict[str, int]:
+        return dict(self._counts)
