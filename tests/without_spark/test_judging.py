@@ -1,5 +1,6 @@
 """Both decisions about a message and a subscription, beside the plain interpreter of rules."""
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -46,15 +47,17 @@ def rule_texts(draw: st.DrawFn, where: bool = True) -> str:
 
 messages = st.tuples(
     st.sampled_from([*CLIENTS, "stranger"]), st.sampled_from(["mqtt", "native"]), st.sampled_from(TOPICS),
-    st.booleans(), st.booleans(), st.sampled_from([{}, {"price": 20}]),
+    st.sampled_from([{}, {"price": 20}]),
 )  # fmt: skip
+WAYS = list(product([False, True], repeat=2))  # retained? with a topic for the reply?
 
 
-@settings(max_examples=150)
-@given(st.none() | rule_texts(), rule_texts(), st.lists(messages, min_size=1, max_size=12))
+@settings(max_examples=100)
+@given(st.none() | rule_texts(), rule_texts(), st.lists(messages, min_size=1, max_size=4))
 def test_messages_are_decided_as_by_the_list_of_rules(before: str | None, after: str, asked: list[Any]) -> None:
     judge = Judge(None if before is None else rules_of(before), rules_of(after), ASKERS)
-    for client, protocol, (topic, syntax), retain, replies, fields in sorted(asked, key=lambda each: each[2]):
+    in_order = sorted(asked, key=lambda each: each[2])
+    for (client, protocol, (topic, syntax), fields), (retain, replies) in product(in_order, WAYS):
         asker, known = ASKERS.publisher(client, protocol)
         has = {**fields, **({"$user": asker.user} if asker.user else {})}
         expected = [published(text, asker, topic, syntax, retain, replies, has) for text in (before, after)]
@@ -67,6 +70,15 @@ def test_messages_are_decided_as_by_the_list_of_rules(before: str | None, after:
             assert quick is None or (isinstance(quick, Decided) and quick[:3] == one)
     judge.close()
     assert [table.classes for table in judge.tables if table is not None][-1] == 0
+
+
+def test_ways_of_publishing_on_one_topic_are_decided_apart() -> None:
+    judge = Judge(None, rules_of('[[deny]]\nretain = "a"\nrequest = "a"\n\n[[allow]]\npublish = "#"\n'), ASKERS)
+    said = {way: judge.publish("p7", "mqtt", "a", "mqtt", retain=way[0], replies=way[1]).after for way in WAYS}
+    assert {way: each and each[:2] for way, each in said.items()} == {
+        (False, False): (True, "publish"), (False, True): (False, "request"), (True, False): (False, "retain"),
+        (True, True): (False, "retain"),
+    }  # fmt: skip
 
 
 @settings(max_examples=150)
