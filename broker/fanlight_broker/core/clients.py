@@ -12,12 +12,15 @@ from fanlight_broker.core.flow import Flow
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.paces import Paces
 from fanlight_broker.core.permissions import NOWHERE, Asker, Origin
+from fanlight_broker.core.pools import Pools
 from fanlight_broker.core.quota import NO_QUOTA, HeldQuota, Holder, NoQuotas, Per, Quota, Quotas
+from fanlight_broker.core.session_queues import bound_queue
 from fanlight_broker.core.shares import Share, Shares, principal_of
 from fanlight_broker.core.subscriber import CLOSED_CONNECTION, Client, ClientConnection, Subscriber
 from fanlight_broker.core.teardown import Teardown
 from fanlight_broker.core.topics import INBOX_ROOT
 from fanlight_broker.core.turns import Turns
+from fanlight_broker.core.will import Will
 from fanlight_broker.wire.hidden import hide, show
 from fanlight_broker.wire.message import Format
 from fanlight_broker.wire.outbox import Outbox
@@ -35,6 +38,8 @@ class EveryClient:
 
     def __init__(self) -> None:
         self.by_number: dict[int, Client] = {}
+        self.pools = Pools()
+        self.too_large = 0  # messages and wills, by a quota
         self.maximum = 0  # most that were connected at the same time
         self.connects = 0
 
@@ -62,6 +67,7 @@ class Clients:
         self.quotas: Quotas = NoQuotas()
         self.paces = paces
         self.everybody = everybody
+        self.pools = everybody.pools
         self._shares = shares
         self._flow = flow
         self._teardown = teardown
@@ -108,8 +114,8 @@ class Clients:
         else:
             quota = self.quota_of(subscriber.asker, limits)
         self._shares.join(subscriber.share)
-        self.paces.join(outbox, held_by(subscriber.share, quota), now)
         client = Client(number, subscriber, agent, address, port, outbox, connection, format, now, limits)
+        self._apply(client, quota, now)
         subscriber.client = client
         outbox.owner = client
         self._by_number[number] = client
@@ -135,6 +141,7 @@ class Clients:
             self._teardown.end(client.subscriber.subscriptions)
             self._enforcement.leave(client.subscriber)
         self.paces.leave(client.outbox, now)
+        self.pools.leave(client.memberships)
         self._shares.leave(client.subscriber.share)
         client.outbox.discard()
         client.connection = CLOSED_CONNECTION
@@ -150,8 +157,8 @@ class Clients:
     def quota_of(self, asker: Asker, limits: Mapping[str, int] | None) -> Quota:
         """The quota of a client's principal. limits: those that are known of the user alone, if that is the principal.
         """
-        if asker.namespace:  # it is the principal, whoever of its clients asks
-            asker, limits = Asker(namespace=asker.namespace), None
+        if asker.namespace:  # that is the principal
+            limits = None
         if self.quotas.empty and not limits:
             return NO_QUOTA
         return self.quotas.of(asker, limits or {})
@@ -163,25 +170,49 @@ class Clients:
 
     def _requote(self, rest: Iterator[Client], quotas: Quotas, turns: Turns, now: Callable[[], float]) -> None:
         for client in rest:
-            share = client.subscriber.share
             if self.quotas is not quotas or client.connection is CLOSED_CONNECTION:
                 continue
             quota = self.quota_of(client.subscriber.asker, client.limits)
-            share.bound(quota.pots)
-            self.paces.join(client.outbox, held_by(share, quota), now())
+            client.subscriber.share.bound(quota.pots)
+            self._apply(client, quota, now())
+            client.connection.use_quota(quota)
             if turns.over():
                 turns.later(partial(self._requote, rest, quotas, turns, now))
                 return
 
-    def check(self, share: Share, quota: Quota, ending: int = 0) -> None:
-        """Bound a principal by its quota. Raises LimitExceeded if it may have no connection more.
+    def _apply(self, client: Client, quota: Quota, now: float) -> None:
+        """Bound a client, and its session's queue, by a quota and what holds beside it."""
+        held, subscriber = held_by(client.subscriber.share, quota), client.subscriber
+        self.paces.join(client.outbox, held, now)
+        before, client.memberships = client.memberships, self.pools.join(held)
+        self.pools.leave(before)
+        if subscriber.session is not None:
+            bound_queue(subscriber.session.window.queue, self.limits, quota)
+        client.quota = quota
 
-        ending  connections of it that are about to end
+    def check(self, share: Share, quota: Quota, ending: Client | None = None, will: Will | None = None) -> None:
+        """Bound a principal by its quota. Raises LimitExceeded if it may have no connection more, or not this will.
+
+        ending  a client that is about to end
         """
         share.bound(quota.pots)
+        if quota is NO_QUOTA:
+            return
+        if will is not None:
+            self.check_size(len(will.message.topic) + len(will.message.payload), quota.least("message_bytes"))
         most = quota.connections
-        if most is not None and share.clients - ending >= most:
+        if most is not None and share.clients - (ending is not None and ending.subscriber.share is share) >= most:
             raise self._shares.refusal_of_connection(share, most)
+        full = self.pools.full(held_by(share, quota), ending.memberships if ending is not None else ())
+        if full is not None:
+            self._shares.connections_refused += 1
+            raise full
+
+    def check_size(self, octets: int, most: int | None) -> None:
+        """Raises LimitExceeded for a message that is larger than a quota allows."""
+        if most is not None and octets > most:
+            self.everybody.too_large += 1
+            raise LimitExceeded(f"a message of {octets} bytes", "quota message_bytes", most)
 
     def check_names(self, name: str | None, user: str | None) -> None:
         """Raises LimitExceeded if a name is too long."""
@@ -196,7 +227,11 @@ class Clients:
 
 def held_by(share: Share, quota: Quota) -> list[HeldQuota]:
     """What holds for a client, the narrowest first."""
-    return [] if quota is NO_QUOTA else [HeldQuota(Holder(Per.USER, share.principal), quota)]
+    if quota is NO_QUOTA:
+        return []
+    clients = [each for each in quota.also if each.holder.per is Per.CLIENT]
+    others = [each for each in quota.also if each.holder.per is not Per.CLIENT]
+    return [*clients, HeldQuota(Holder(Per.USER, share.principal), quota), *others]
 
 
 def new_inbox() -> str:

@@ -23,9 +23,10 @@ from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.permissions import Origin
 from fanlight_broker.core.ports import Transport
+from fanlight_broker.core.quota import Quota
 from fanlight_broker.core.subscriber import Client, ClientConnection
 from fanlight_broker.wire.badge import Badge
-from fanlight_broker.wire.lane import BLOCKED, FRAME, NEED_MORE, NO_ROOM, PUBLISH, TURN_OVER, Lane
+from fanlight_broker.wire.lane import ANY_SIZE, BLOCKED, FRAME, NEED_MORE, NO_ROOM, PUBLISH, TURN_OVER, Lane
 
 FIRST_BYTES: Final = 24  # of a connection: enough to recognise the protocol and its version
 ENOUGH_BYTES: Final = 8  # to recognise the protocol; the first frame of each protocol here is at least as long
@@ -353,9 +354,19 @@ class ProtocolConnection(ClientConnection, ABC):
             self.lane.badge = self.broker.enforcement.badge_of(self.client.subscriber)
         self.inbox.read_max = 0
         self.inbox.admitted()
+        self.use_quota(self.client.quota)
 
     def use_badge(self, badge: Badge | None) -> None:
         self.lane.badge = badge
+
+    def use_quota(self, quota: Quota) -> None:
+        most = quota.least("message_bytes")
+        self.lane.publish_max = ANY_SIZE if most is None else most
+
+    def check_size(self) -> None:
+        """Raises LimitExceeded if the PUBLISH at hand is larger than its client's quota allows."""
+        if self.lane.frame_size > self.lane.publish_max:
+            self.broker.clients.check_size(self.lane.frame_size, self.lane.publish_max)
 
     def idle(self, now: float) -> None:
         """Check periodically for a silent peer, unless the broker itself does not read from it."""

@@ -40,7 +40,7 @@ from fanlight_broker.core.subscribing import Subscribing
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.topics import SYNTAXES, parse_filter
 from fanlight_broker.core.turns import Clock, Turns
-from fanlight_broker.core.work_queue import Overflow, QueueConsumer, QueueOptions, WorkQueue
+from fanlight_broker.core.work_queue import Overflow, QueueConsumer, QueueOptions, WorkQueue, within_quota
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Variant
 from fanlight_broker.wire.named_queue import NamedQueue
@@ -141,6 +141,7 @@ class Queues:
             raise LimitExceeded("too many queues", "queues_max", self.limits.queues_max)
         share = client.subscriber.share
         self._shares.check(share, SharedPot.QUEUES)
+        options = within_quota(options, client.quota)
         for text, syntax in filters:
             parse_filter(text, syntax, self.limits)  # all of them, before the queue is there
             self._subscribing.check(client.subscriber, text, syntax, name, condition)

@@ -1,17 +1,25 @@
-"""A quota: what one principal may use and how fast, in absolute numbers (docs/decisions/0023-quotas.md).
+"""A quota: what its holder may use and how fast, in absolute numbers (docs/decisions/0023-quotas.md).
 
 A share (shares.py) is a part of what the others leave, and every principal has one. A quota is an operator's number for
-some of them, and holds beside the share: the smaller one counts. Which quota a principal has is decided when one of its
-clients connects (`Quotas`), and again when others are put in force.
+some of them, and holds beside the share: the smaller one counts. Which quotas a client has is decided when it connects
+(`Quotas`), and again when others are put in force.
+
+    holder (Per)   one quota for all clients      of which
+    user           of a principal                 pots (shares.py), rates, counts, maxima
+    client         of one name of a principal     rates, counts, maxima
+    group          whose user is of the group     rates, counts, maxima
+    address        from one address               rates, counts, maxima
+
+A client has at most one of each kind; all of them hold, so a wider one grants nothing that a narrower one does not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
 from fanlight_broker.core.permissions import Asker
-from fanlight_broker.core.shares import SharedPot
+from fanlight_broker.core.shares import SharedPot, principal_of
 
 
 class InvalidQuota(ValueError):
@@ -33,6 +41,9 @@ class Per(StrEnum):
     """Whose clients have a quota together."""
 
     USER = "user"  # all of one principal: of a verified user, or else of an address
+    CLIENT = "client"  # those of a principal that call themselves the same
+    GROUP = "group"
+    ADDRESS = "address"
 
 
 class Holder(NamedTuple):
@@ -40,6 +51,7 @@ class Holder(NamedTuple):
 
     per: Per
     name: str
+    entry: str = ""  # of the file: quotas of two entries are two, but for those of users
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,26 +65,63 @@ class Quota:
     deliver: Rate = Rate()  # what is sent to them, in bytes of whole frames
     burst_seconds: float = 1.0  # of each rate, that may pass at once
     refuse: bool = False  # what is published too fast: else its publisher is not read from for a while
+    replays: int | None = None  # that read at the same time
+    maxima: Mapping[str, int] = field(default_factory=dict)  # of one message, queue or connection, by MAXIMA
+    also: "tuple[HeldQuota, ...]" = ()  # of other holders, that hold for the same client
+
+    def least(self, name: str) -> int | None:
+        """The smallest maximum of all that hold for a client; None: there is none."""
+        found = [quota.maxima[name] for quota in (self, *(each.quota for each in self.also)) if name in quota.maxima]
+        return min(found, default=None)
+
+
+class HeldQuota(NamedTuple):
+    """A quota that holds for a client, and whose it is."""
+
+    holder: Holder
+    quota: Quota
 
 
 NO_QUOTA: Final = Quota()
 RATES: Final = ("publish_messages", "publish_bytes", "deliver_messages", "deliver_bytes")  # a second
-COUNTS: Final = ("connections",)
+COUNTS: Final = ("connections", "replays")
+MAXIMA: Final = {  # with the smallest that each may be
+    "message_bytes": 1,  # of the frame or packet of one message
+    "queue_messages": 1,  # that wait, in the queue of one session, or a named one
+    "queue_bytes": 1,  # of these
+    "topic_aliases": 0,  # of one connection
+    "receive_maximum": 1,  # messages of QoS 2 of one session that are not released
+}
 OTHERS: Final = ("burst_seconds", "over_rate")
 POTS: Final = tuple(pot.value for pot in SharedPot)
 BURST_SECONDS_MAX: Final = 3_600.0
 
+# Whose a quota of each kind is: the one place that says so. Another kind is one more line, and one of Per.
+HOLDERS: Final[Mapping[Per, Callable[[Asker, str], str]]] = {
+    Per.USER: lambda asker, _: principal(asker),
+    Per.CLIENT: lambda asker, _: f"client {asker.client} of {principal(asker)}",
+    Per.GROUP: lambda _, group: f"group {group}",
+    Per.ADDRESS: lambda asker, _: principal_of("", asker.address, verified=False),
+}
 
-def quota_of(entries: Mapping[str, object], name: str = "") -> Quota:
+
+def principal(asker: Asker) -> str:
+    return principal_of(asker.user, asker.address, verified=bool(asker.user), namespace=asker.namespace)
+
+
+def quota_of(entries: Mapping[str, object], name: str = "", per: Per = Per.USER) -> Quota:
     """A quota from its entries, as they are in a file of quotas or in what is known of a user. Raises InvalidQuota."""
     counts: dict[str, int] = {}
     rates: dict[str, float] = {}
+    maxima: dict[str, int] = {}
     burst, refuse = 1.0, False
     for key, value in entries.items():
         if key in RATES:
             rates[key] = _number(key, value)
         elif key in POTS or key in COUNTS:
             counts[key] = _count(key, value)
+        elif key in MAXIMA:
+            maxima[key] = _count(key, value, MAXIMA[key])
         elif key == "burst_seconds":
             burst = _number(key, value)
             if not 0 < burst <= BURST_SECONDS_MAX:
@@ -82,19 +131,22 @@ def quota_of(entries: Mapping[str, object], name: str = "") -> Quota:
                 raise InvalidQuota(f'over_rate is {value!r}; it is "hold" or "refuse"')
             refuse = value == "refuse"
         else:
-            raise InvalidQuota(f"there is no quota {key!r}; there are {', '.join((*COUNTS, *POTS, *RATES, *OTHERS))}")
+            there_are = ", ".join((*COUNTS, *POTS, *RATES, *MAXIMA, *OTHERS))
+            raise InvalidQuota(f"there is no quota {key!r}; there are {there_are}")
+        if key in POTS and per is not Per.USER:
+            raise InvalidQuota(f"{key}: is counted for each user; a quota per {per} has others")
     return Quota(
         name, {SharedPot(key): value for key, value in counts.items() if key in POTS},
         counts.get("connections"),
         Rate(rates.get("publish_messages", 0.0), rates.get("publish_bytes", 0.0)),
         Rate(rates.get("deliver_messages", 0.0), rates.get("deliver_bytes", 0.0)),
-        burst, refuse,
+        burst, refuse, counts.get("replays"), maxima,
     )  # fmt: skip
 
 
-def _count(key: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**56:
-        raise InvalidQuota(f"{key} is {value!r}; it is a whole number from 0 up")
+def _count(key: str, value: object, least: int = 0) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**56:
+        raise InvalidQuota(f"{key} is {value!r}; it is a whole number from {least} up")
     return value
 
 
@@ -102,13 +154,6 @@ def _number(key: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**56:
         raise InvalidQuota(f"{key} is {value!r}; it is a number from 0 up, and 0 is no limit")
     return float(value)
-
-
-class HeldQuota(NamedTuple):
-    """A quota that holds for a client, and whose it is."""
-
-    holder: Holder
-    quota: Quota
 
 
 class Quotas(Protocol):

@@ -20,6 +20,7 @@ from fanlight_broker.core.content import Content
 from fanlight_broker.core.errors import FanlightError, NotPermitted
 from fanlight_broker.core.flow import Flow
 from fanlight_broker.core.permissions import Action
+from fanlight_broker.core.pools import Replaying
 from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.subscribing import Subscribing
 from fanlight_broker.core.subscription import Subscription
@@ -151,8 +152,13 @@ class Replay:
         self._asked = False
         self._subscription: Subscription | None = None
         self._keeps_topics = subscribing.enforcement.restricts(client.subscriber.origin)
-        self._reading = source.read(wanted, with_topic(encode), size_of) if self._keeps_topics \
-            else source.read(wanted, encode)
+        self._place = Replaying(client.memberships)
+        try:
+            self._reading = source.read(wanted, with_topic(encode), size_of) if self._keeps_topics \
+                else source.read(wanted, encode)
+        except FanlightError:
+            self._place.end()
+            raise
 
     def start(self) -> None:
         if self.wanted.live:
@@ -306,6 +312,7 @@ class Replay:
     def _close(self, state: ReplayState) -> None:
         self.state = state
         self._reading.close()
+        self._place.end()
 
 
 def with_topic(encode: Encode) -> Encode:

@@ -126,8 +126,9 @@ class Sessions:
             share = self._shares.of(principal_of(
                 wanted.user, wanted.address, verified=wanted.verified, namespace=wanted.origin.namespace
             ))
-        again = found is not None and found.client is not None and found.share is share
-        self.clients.check(share, self.clients.quota_of(wanted.asker, wanted.limits), ending=again)
+        self.clients.check(
+            share, self.clients.quota_of(wanted.asker, wanted.limits), found.client if found else None, wanted.will
+        )
         if found is not None and goes_on:
             check_growth(self._shares, found, wanted)
         else:

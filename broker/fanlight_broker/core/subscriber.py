@@ -17,6 +17,8 @@ from fanlight_broker.core.budget import HoldTime
 from fanlight_broker.core.errors import LimitExceeded
 from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.permissions import EVERYTHING, NOWHERE, Asker, Grant, Origin
+from fanlight_broker.core.pools import Membership
+from fanlight_broker.core.quota import NO_QUOTA, Quota
 from fanlight_broker.core.requests import session_bytes
 from fanlight_broker.core.retained import CURSOR_BYTES, PLACES_BYTES, Cursor
 from fanlight_broker.core.shares import Share
@@ -105,6 +107,10 @@ class ClientConnection(Protocol):
         """This is the badge of its client's permission class from now on; None: everything is permitted."""
         ...
 
+    def use_quota(self, quota: Quota) -> None:
+        """This is its client's quota from now on."""
+        ...
+
     def notify_held(self, held: bool, seconds: float) -> None:
         """Notify the client that its messages wait for a slow consumer, or how long they waited, if possible."""
         ...
@@ -118,6 +124,7 @@ class ClosedConnection:
     def cut_off(self, reason: str, text: str) -> None: ...
     def unblocked(self) -> None: ...
     def use_badge(self, badge: Badge | None) -> None: ...
+    def use_quota(self, quota: Quota) -> None: ...
     def notify_held(self, held: bool, seconds: float) -> None: ...
 
 
@@ -138,6 +145,8 @@ class Client(Owner):
     format: Format  # how messages are written on this connection; its subscriber's is that of the latest one
     connected_at: float  # seconds, by the clock of every `now`
     limits: Mapping[str, int] | None = None  # quotas that are known of its user alone
+    quota: Quota = NO_QUOTA
+    memberships: tuple[Membership, ...] = ()
     slow: bool = False  # its outbox or its session's queue was full at least once
     hold_times: dict[int, HoldTime] = field(default_factory=dict)  # by whose time a hold takes: core.flow
 

@@ -1,12 +1,13 @@
 """A named queue as the core knows it: what it was declared with, its consumers, and its compiled inside."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from math import inf
 from typing import TYPE_CHECKING, Protocol
 
-from fanlight_broker.core.errors import FanlightError
+from fanlight_broker.core.errors import FanlightError, LimitExceeded
+from fanlight_broker.core.quota import Quota
 from fanlight_broker.core.subscriber import Client, Subscriber
 from fanlight_broker.wire.named_queue import NamedQueue
 from fanlight_broker.wire.window import Window
@@ -47,6 +48,20 @@ class QueueOptions:
             if given not in (None, False) and given != getattr(other, each.name):
                 return str(each.metadata.get("said", each.name))
         return None
+
+
+def within_quota(options: QueueOptions, quota: Quota) -> QueueOptions:
+    """The options of a new queue, not above the quota of its declarer. Raises LimitExceeded if they ask for more."""
+    messages = _within(options.messages_max, quota, "queue_messages")
+    octets = _within(options.bytes_max, quota, "queue_bytes")
+    return replace(options, messages_max=messages, bytes_max=octets)
+
+
+def _within(wanted: int | None, quota: Quota, name: str) -> int | None:
+    most = quota.least(name)
+    if most is not None and wanted is not None and wanted > most:
+        raise LimitExceeded(f"a queue for {wanted} {name.removeprefix('queue_')}", f"quota {name}", most)
+    return most if wanted is None else wanted
 
 
 @dataclass(slots=True, eq=False)

@@ -2,31 +2,33 @@
 
     [[quota]]
     group = "sensors"              who: user, group, certificate, address, protocol, listener; none: everybody
+    per = "user"                   whose clients have it together: user (the default), client, group, address
     connections = 2                how much: by the names of core/quota.py
     publish_messages = 10          a second
     over_rate = "refuse"
 
-The first entry whose conditions are met, by salience and then in the order of the file, is a client's quota. What is
-known of the user alone (users file, token, HTTP hook) goes before it, name by name.
+Of each `per`, the first entry whose conditions are met, by salience and then in the order of the file, holds for a
+client. What is known of the user alone (users file, token, HTTP hook) goes before that of its user, name by name.
 """
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from fanlight_broker.core.permissions import Asker
-from fanlight_broker.core.quota import NO_QUOTA, InvalidQuota, Quota, quota_of
+from fanlight_broker.core.quota import HOLDERS, NO_QUOTA, HeldQuota, Holder, InvalidQuota, Per, Quota, quota_of
 from fanlight_broker.parsing import file_text
-from fanlight_permissions.parties import EVERYBODY, Parties
+from fanlight_permissions.parties import EVERYBODY, Parties, groups_of, within
 from fanlight_permissions.permission_file import WrongPermission, name_of, salience_of, who_of
 from fanlight_permissions.permission_rule import ATTRIBUTES
 
 FILE_BYTES_MAX: Final = 4 * 1024 * 1024
 ENTRIES_MAX: Final = 10_000
-# Quotas are of a user or an address, and not of one client: another client of the same user may be called anything.
+# Not by the name of a client, which may call itself anything: it would choose its quota. For `per` that is no matter.
 CONDITIONS: Final = tuple(attribute for attribute in ATTRIBUTES if attribute != "client")
+KEYS: Final = (*CONDITIONS, "name", "salience", "per")  # what is no quota
 
 
 class QuotaFileError(Exception):
@@ -45,6 +47,15 @@ class Entry:
     salience: float
     entries: Mapping[str, object]
     quota: Quota
+    per: Per = Per.USER
+    groups: tuple[str, ...] = ()  # that it names
+
+    def held_by(self, asker: Asker) -> HeldQuota:
+        """The quota, and whose it is: of a group, the first by name of those that it names."""
+        group = ""
+        if self.per is Per.GROUP:
+            group = min(each for each in groups_of(asker) if any(within("group", each, own) for own in self.groups))
+        return HeldQuota(Holder(self.per, HOLDERS[self.per](asker, group), self.label), self.quota)
 
 
 class QuotaTable:
@@ -54,7 +65,8 @@ class QuotaTable:
 
     def __init__(self) -> None:
         self._parties = Parties()
-        self._first: dict[int, tuple[float, int]] = {}  # by party: the order of its first entry
+        # By the kind of holder and the party: the order of its first entry.
+        self._first: dict[Per, dict[int, tuple[float, int]]] = {}
         self._entries: dict[tuple[float, int], Entry] = {}
 
     def __len__(self) -> int:
@@ -63,19 +75,30 @@ class QuotaTable:
     def insert(self, who: Any, entry: Entry) -> None:
         order = entry.salience, len(self._entries)
         party = self._parties.number(who) if who else EVERYBODY
-        self._first[party] = min(self._first.get(party, order), order)
+        first = self._first.setdefault(entry.per, {})
+        first[party] = min(first.get(party, order), order)
         self._entries[order] = entry
 
-    def entry_of(self, asker: Asker) -> Entry | None:
-        """The entry that holds for a client; None: no quota does."""
-        orders = [self._first[party] for party in self._parties.of(asker) if party in self._first]
-        return self._entries[min(orders)] if orders else None
+    def entries_of(self, asker: Asker) -> dict[Per, Entry]:
+        """The entries that hold for a client, one for each kind of holder at most.
+
+        A namespace is one principal, so that an entry of its kind is chosen by the namespace alone, whoever asks.
+        """
+        parties, found = self._parties.of(asker), {}
+        of_principal = self._parties.of(Asker(namespace=asker.namespace)) if asker.namespace else parties
+        for per, first in self._first.items():
+            orders = [first[party] for party in (of_principal if per is Per.USER else parties) if party in first]
+            if orders:
+                found[per] = self._entries[min(orders)]
+        return found
 
     def of(self, asker: Asker, own: Mapping[str, int]) -> Quota:
-        entry = self.entry_of(asker)
-        if not own:
-            return entry.quota if entry is not None else NO_QUOTA
-        return quota_of({**(entry.entries if entry is not None else {}), **own}, f"user {asker.user}")
+        found = self.entries_of(asker)
+        entry = found.pop(Per.USER, None)
+        quota = entry.quota if entry is not None else NO_QUOTA
+        if own:
+            quota = quota_of({**(entry.entries if entry is not None else {}), **own}, f"user {asker.user}")
+        return replace(quota, also=tuple(each.held_by(asker) for each in found.values())) if found else quota
 
 
 def load(path: Path) -> QuotaTable:
@@ -114,13 +137,30 @@ def parse_quotas(text: str, name: str) -> QuotaTable:
 def _entry(number: int, row: Mapping[str, Any]) -> tuple[Any, Entry]:
     """Raises WrongPermission, InvalidQuota."""
     if "client" in row:
-        raise WrongPermission(f"client: a quota is of a user or an address; name one of {', '.join(CONDITIONS)}")
+        raise WrongPermission(
+            f'client: clients choose their own names; name one of {", ".join(CONDITIONS)}, or per = "client"'
+        )
+    per = _per(row.get("per", Per.USER.value))
     who = tuple(
         (key, cell if isinstance(cell, str) else tuple(cell) if isinstance(cell, list) else str(cell))
         for key, cell in row.items() if key in CONDITIONS
     )
-    entries = {key: value for key, value in row.items() if key not in (*CONDITIONS, "name", "salience")}
+    entries = {key: value for key, value in row.items() if key not in KEYS}
     if not entries:
         raise InvalidQuota("it bounds nothing; give it a quota such as connections = 10")
     label = name_of(row["name"]) if "name" in row else f"entry {number}"
-    return who_of(who), Entry(label, salience_of(row.get("salience", 0)), entries, quota_of(entries, label))
+    conditions = who_of(who)
+    groups = dict(conditions).get("group", ())
+    if per is Per.GROUP and not groups:
+        raise InvalidQuota('per = "group": name the groups, with group = ...')
+    return conditions, Entry(
+        label, salience_of(row.get("salience", 0)), entries, quota_of(entries, label, per), per, groups
+    )
+
+
+def _per(cell: object) -> Per:
+    """Raises InvalidQuota."""
+    for per in Per:
+        if cell == per.value:
+            return per
+    raise InvalidQuota(f"per is {cell!r}; it is one of {', '.join(Per)}")

@@ -42,6 +42,7 @@ cdef class Lane(Receiver):
         Batcher batcher               # of the routes: joins messages that follow each other
         Ledger ledger
         public Py_ssize_t frame_max       # bytes of the largest frame, as the protocol counts them
+        public Py_ssize_t publish_max     # bytes of the largest PUBLISH that needs no Python: see ProtocolConnection
         public Py_ssize_t control_max     # bytes of answers that may pile up before reading stops
         public bint open                  # the handshake is done: PUBLISH may be forwarded
         readonly Message message          # the PUBLISH at hand, for the fan-out: it points into the inbox
@@ -74,9 +75,12 @@ cdef class Lane(Receiver):
 
     cdef inline bint permitted(self, Route route, bint retains, bint requests) except -1:
         """May the client publish the message at hand? What a route does not know Python is asked, once. False: Python
-        decides, and says what is wrong. So it is for a message that is more than its client's pace allows.
+        decides, and says what is wrong. So it is for a message that is larger than its client's quota allows, or comes
+        too fast.
         """
         cdef int number
+        if self.frame_size > self.publish_max:
+            return False
         if self.outbox.pace is not None and self.outbox.pace.owes(self.ledger.now, True):
             return False
         if self.badge is None:

@@ -17,11 +17,13 @@ FAULT: Final = 4
 TOO_LARGE: Final = 5
 NO_ROOM: Final = 6
 TURN_OVER: Final = 7
+ANY_SIZE: int
 
 class Lane(Receiver):
     inbox: Inbox
     outbox: Outbox
     frame_max: int
+    publish_max: int
     control_max: int
     open: bool
     message: Message

@@ -7,6 +7,10 @@ The frame at hand stays at hand, and the inbox must not change, until `frame`, `
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 
+cdef Py_ssize_t NO_MAXIMUM = <Py_ssize_t> ((<size_t> -1) >> 1)
+
+ANY_SIZE = NO_MAXIMUM
+
 
 cdef class Lane:
     """The frames of one connection.
@@ -22,6 +26,7 @@ cdef class Lane:
         self.use_routes(routes)
         self.ledger = ledger
         self.frame_max = frame_max
+        self.publish_max = NO_MAXIMUM
         self.control_max = control_max
 
     cpdef int use_routes(self, RouteCache routes) except -1:

@@ -22,7 +22,7 @@ cdef class TokenBucket:
         double filled_at                                # the time of the tokens
         public bint refusing                            # what is published while it owes is refused, not held back
         public object gate                              # the Outbox that held publishers wait for, or None
-        object waiting                                  # OrderedDict of outboxes not flushed before it is paid; None: none
+        object waiting                                  # OrderedDict of outboxes that are not flushed, or None
         public object on_wait                           # called with it when the first of them begins to wait
         readonly uint64_t spent                         # messages
         readonly uint64_t refused                       # of them, by `owes_now` of a pace that refuses

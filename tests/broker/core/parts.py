@@ -8,6 +8,7 @@ from fanlight_broker.core.explain import explain
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.permissions import Permissions
 from fanlight_broker.core.ports import View
+from fanlight_broker.core.quota import Quota
 from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.subscription import Subscription, SubscriptionOptions
 from fanlight_broker.protocols.native.format import FORMAT
@@ -33,6 +34,7 @@ class Listener:
         self.told.append(("unblocked",))
 
     def use_badge(self, badge: Badge | None) -> None: ...
+    def use_quota(self, quota: Quota) -> None: ...
 
     def notify_held(self, held: bool, seconds: float) -> None:
         self.told.append(("held",) if held else ("goes on", round(seconds, 6)))

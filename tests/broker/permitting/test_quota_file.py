@@ -40,6 +40,24 @@ def test_the_first_entry_that_applies_is_the_quota() -> None:
     assert quotas.of(Asker(user="b", address="192.0.2.1"), {}).connections == 20
 
 
+def test_of_each_kind_of_holder_the_first_entry_that_applies_holds() -> None:
+    quotas = parse_quotas(
+        '[[quota]]\nname = "own"\nreplays = 2\n'
+        '[[quota]]\nname = "no"\nuser = "b"\nper = "client"\nreplays = 3\n'
+        '[[quota]]\nname = "each"\nper = "client"\nreplays = 4\nmessage_bytes = 9\n'
+        '[[quota]]\nname = "team"\ngroup = ["g2", "g1", "h*"]\nper = "group"\nreplays = 5\nmessage_bytes = 7\n', "q",
+    )  # fmt: skip
+    quota = quotas.of(Asker(user="a", client="c", groups=frozenset({"g2", "h3", "x"}), address="10.0.0.1"), {})
+    assert (quota.name, quota.replays) == ("own", 2)
+    assert (quota.least("message_bytes"), quota.least("topic_aliases")) == (7, None)
+    assert {(held.holder.per.value, held.holder.name, held.quota.replays) for held in quota.also} == {
+        ("client", "client c of user a", 4), ("group", "group g2", 5),
+    }  # fmt: skip
+    anonymous = quotas.of(Asker(client="c", address="10.0.0.1"), {"replays": 1})
+    assert [held.holder.name for held in anonymous.also] == ["client c of address 10.0.0.1"]
+    assert anonymous.replays == 1
+
+
 def test_what_is_known_of_a_user_goes_before_the_file_name_by_name() -> None:
     quotas = parse_quotas(FILE, "quotas.toml")
     own = quotas.of(Asker(user="a", groups=frozenset({"sensors"})), {"connections": 7, "marks": 3})
@@ -82,10 +100,14 @@ def test_entries_are_looked_at_in_the_order_of_salience_and_then_of_the_file(
         ("[[quota]]\npublish_messages = 'x'", "publish_messages is 'x'; it is a number"),
         ("[[quota]]\nburst_seconds = 0\nconnections = 1", "burst_seconds is 0; it is above 0"),
         ("[[quota]]\nover_rate = 'drop'", """over_rate is 'drop'; it is "hold" or "refuse\""""),
-        ("[[quota]]\nclient = 'x'\nconnections = 1", "client: a quota is of a user or an address"),
+        ("[[quota]]\nclient = 'x'\nconnections = 1", "client: clients choose their own names"),
         ("[[quota]]\naddress = 'here'\nconnections = 1", "'here' is no address"),
         ("[[quota]]\nsalience = 'x'\nconnections = 1", "salience: is a number"),
-        ("[[quota]]\nconnections = 1\n[[quota]]\nmessage_bytes = 1", "entry 2: there is no quota 'message_bytes'"),
+        ("[[quota]]\nconnections = 1\n[[quota]]\nmessage_byte = 1", "entry 2: there is no quota 'message_byte'"),
+        ("[[quota]]\nqueue_messages = 0", "queue_messages is 0; it is a whole number from 1 up"),
+        ("[[quota]]\nconnections = 1\nper = 'site'", "per is 'site'; it is one of user, client, group, address"),
+        ("[[quota]]\nconnections = 1\nper = 'group'", "name the groups, with group = ..."),
+        ("[[quota]]\nstored_bytes = 1\nper = 'client'", "stored_bytes: is counted for each user"),
         ("[[quota", "q: "),
     ],
 )

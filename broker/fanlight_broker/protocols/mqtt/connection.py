@@ -80,6 +80,7 @@ class MqttConnection(ProtocolConnection):
         self.options = options
         self.counts = counts
         self.version: Version | None = None  # as in CONNECT
+        self.receive_max = limits.unreleased_messages_max
         self.keep_alive = 0  # seconds; 0: none
         self.auth: AuthenticationExchange | None = None
         self._stepping: ConnectionState | None = None  # the state in which its exchange began a step that takes time
@@ -343,7 +344,7 @@ class MqttConnection(ProtocolConnection):
         client, session, present = broker.sessions.connect(self.outbox, self, now, wanted)
         self.client = client
         self.keep_alive = accepted.keep_alive
-        connack = accepted.connack(present, session.expiry, limits, self.options, client.subscriber.inbox)
+        connack = accepted.connack(present, session.expiry, limits, self.options, client.subscriber.inbox, client.quota)
         if self.auth is not None:
             connack = self.auth.completed(connack)
         self._accepted = None  # a password is kept no longer than needed
@@ -373,13 +374,19 @@ class MqttConnection(ProtocolConnection):
         elif not self._put(connack):
             self.fail(too_large_for_client(connack, self._packet_max), silently=True)  # [MQTT-3.14.0-1]
             return
-        self.lane.frame_max = self.broker.limits.frame_bytes_max
+        assert self.client is not None
+        limits, quota = self.broker.limits, self.client.quota
+        self.lane.frame_max = limits.frame_bytes_max
+        if self.version is V5:  # which is told so, and must not send more [MQTT-3.2.2-15]
+            self.lane.frame_max = on_connect.within(limits.frame_bytes_max, quota, "message_bytes")
+        self.receive_max = on_connect.within(limits.unreleased_messages_max, quota, "receive_maximum")
         self.lane.check_text = self.options.payload_format_check
         self.lane.user_properties_max = self.options.user_properties_max
-        self.lane.begin(FORMATS[self.version], session.window, alias_max=self.options.topic_alias_max,
+        aliases = on_connect.within(self.options.topic_alias_max, quota, "topic_aliases")
+        self.lane.begin(FORMATS[self.version], session.window, alias_max=aliases,
                         alias_bytes_max=self.options.topic_alias_bytes_max,
                         maximum_qos=self.options.maximum_qos, session=session, retained=self.broker.retained,
-                        unreleased_max=self.broker.limits.unreleased_messages_max)
+                        unreleased_max=self.receive_max)
         self.admit()
         self.broker.sessions.resume(session, now)
 

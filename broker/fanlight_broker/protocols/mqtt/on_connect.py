@@ -11,6 +11,7 @@ from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.permissions import NOWHERE, Origin
 from fanlight_broker.core.ports import Transport
+from fanlight_broker.core.quota import Quota
 from fanlight_broker.core.requests import ConnectRequest
 from fanlight_broker.core.topics import INBOX_ROOT, SYNTAXES, check_publisher, check_topic
 from fanlight_broker.core.will import Will
@@ -83,7 +84,9 @@ class AcceptedConnect:
             return AliasFormat(taken, self.properties.maximum_packet_size, aliases)
         return FORMATS[self.packet.protocol_version]
 
-    def connack(self, present: bool, expiry: float, limits: Limits, options: MqttOptions, inbox: str) -> ConnAck:
+    def connack(
+        self, present: bool, expiry: float, limits: Limits, options: MqttOptions, inbox: str, quota: Quota
+    ) -> ConnAck:
         """`expiry`: of the session, as it is in force; `inbox`: a prefix for this client's reply topics, with `.`."""
         packet = self.packet
         if packet.protocol_version is V3:
@@ -93,17 +96,23 @@ class AcceptedConnect:
             present,
             properties=Properties(
                 session_expiry_interval=_announced(asked.session_expiry_interval, expiry),
-                receive_maximum=limits.unreleased_messages_max,
+                receive_maximum=within(limits.unreleased_messages_max, quota, "receive_maximum"),
                 maximum_qos=options.maximum_qos if options.maximum_qos < 2 else None,
                 retain_available=None if limits.retains else False,
-                maximum_packet_size=limits.frame_bytes_max,
+                maximum_packet_size=within(limits.frame_bytes_max, quota, "message_bytes"),
                 assigned_client_identifier=self.client_id if self.assigned else None,
-                topic_alias_maximum=options.topic_alias_max or None,
+                topic_alias_maximum=within(options.topic_alias_max, quota, "topic_aliases") or None,
                 server_keep_alive=self.keep_alive if self.keep_alive != packet.keep_alive else None,
                 response_information=inbox_of(inbox) if asked.request_response_information else None,
                 authentication_method=asked.authentication_method,
             ),
         )
+
+
+def within(most: int, quota: Quota, name: str) -> int:
+    """A limit, or the quota of this name, if that is less."""
+    least = quota.least(name)
+    return most if least is None else min(most, least)
 
 
 def seconds_of(interval: int) -> float:

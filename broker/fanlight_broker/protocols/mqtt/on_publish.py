@@ -41,7 +41,7 @@ def publish(peer: Peer, now: float) -> bool:
     if not _expected(peer, qos, packet_id):
         return True
     receipt = None if packet_id is None else partial(_confirm, peer, qos, packet_id)
-    outcome = _wrong_text(lane) or _accept(peer, qos, packet_id, now, receipt)
+    outcome = _too_large(peer) or _wrong_text(lane) or _accept(peer, qos, packet_id, now, receipt)
     match outcome:
         case Accepted(forwarded=False):
             lane.done()
@@ -79,6 +79,19 @@ def _accept(peer: Peer, qos: int, packet_id: int | None, now: float, receipt: Re
     return peer.broker.publishing.accept(publication, lane, now, receipt)
 
 
+def _too_large(peer: Peer) -> Refused | None:
+    """Is it larger than a quota allows that was put in force since CONNACK? Raises LimitExceeded in 3.1.1, where no
+    CONNACK says so.
+    """
+    try:
+        peer.check_size()
+    except errors.LimitExceeded as error:
+        if peer.version is V3:
+            raise
+        return Refused(error)
+    return None
+
+
 def _wrong_text(lane: MqttLane) -> Refused | None:
     """Is the payload said to be UTF-8, and is not? Raises ProtocolError with QoS 0, which has no other answer
     (3.3.2.3.2).
@@ -104,9 +117,9 @@ def _expected(peer: Peer, qos: int, packet_id: int | None) -> bool:
         peer.lane.done()
         _acknowledge(peer, PubRec(packet_id))
         return False
-    if qos == 2 and len(session.unreleased) >= limits.unreleased_messages_max:
+    if qos == 2 and len(session.unreleased) >= peer.receive_max:
         raise ProtocolError(
-            f"PUBLISH: more than {limits.unreleased_messages_max} messages of QoS 2 that are not released "
+            f"PUBLISH: more than {peer.receive_max} messages of QoS 2 that are not released "
             "(unreleased_messages_max, the Receive Maximum of CONNACK)", ReasonCode.RECEIVE_MAXIMUM_EXCEEDED,
         )
     if peer.lane.message.retain and not limits.retains and peer.version is V5:

@@ -103,6 +103,7 @@ class NativeConnection(ProtocolConnection):
         lane, request = self.lane, self.lane.request
         receipt = None if request is None else partial(self._give_receipt, request)
         try:
+            self.check_size()
             outcome = self.broker.publishing.accept(self._publication(now), lane, now, receipt)
         except errors.FanlightError as error:
             outcome = Refused(error)
