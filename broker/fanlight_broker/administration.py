@@ -8,6 +8,7 @@ from fanlight_broker import __version__
 from fanlight_broker.admin.gatekeeper import MetricsAccess
 from fanlight_broker.admin.http import AdminServer, Https
 from fanlight_broker.admin.metric_source import MetricSource
+from fanlight_broker.admin.view import PartView
 from fanlight_broker.authentication import Authentication
 from fanlight_broker.config import Settings
 from fanlight_broker.config.secret_file import SecretFileError, secret_in
@@ -21,7 +22,9 @@ from fanlight_broker.parts import Apply, Part, PartError
 
 
 class Administration(Part):
-    """sources  the metrics of all parts, asked for once, when it is opened; actions: what they can be asked to do"""
+    """sources  the metrics of all parts, asked for once, when it is opened; actions: what they can be asked to do;
+    views: what they show
+    """
 
     name = "http"
     server: AdminServer  # once it is open
@@ -30,10 +33,12 @@ class Administration(Part):
         self, settings: Settings, core: Core, access: Authentication, encryption: Encryption, listeners: Listeners,
         inspecting: Inspecting, sources: Callable[[], Sequence[MetricSource]],
         actions: Callable[[], Mapping[str, Callable[[], Awaitable[Mapping[str, Any]]]]] = dict,
+        views: Callable[[], Mapping[str, PartView]] = dict,
     ) -> None:
         self.settings = settings
         self._core, self._access, self._encryption = core, access, encryption
         self._listeners, self._inspecting, self._sources, self._actions = listeners, inspecting, sources, actions
+        self._views = views
 
     async def open(self) -> None:
         settings = self.settings
@@ -45,6 +50,7 @@ class Administration(Part):
             requests_per_second_max=settings.http_requests_per_second_max,
             https=self._https(), metrics=metrics_access_of(settings), protocol_check=self._listeners.port_guide.check,
             enforcement=self._core.broker.enforcement, actions=self._actions(),
+            views=self._views(),
         )
 
     def _https(self) -> Https | None:

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Final, TypeVar
 
 from fanlight_broker import logs
 from fanlight_broker.admin.metric_source import MetricSource
+from fanlight_broker.admin.view import PartView
 from fanlight_broker.config import Exit, Settings
 
 log: Final = logs.get("app")
@@ -83,6 +84,10 @@ class Part:
         """
         return {}
 
+    def views(self) -> Mapping[str, PartView]:
+        """What it shows of itself, by the path of the HTTP listener (admin/inspection.py has the list)."""
+        return {}
+
     @property
     def ready(self) -> bool:
         """Whether clients may come, as far as it is concerned."""
@@ -115,6 +120,9 @@ class SideThread:
         if self._stopping.is_set():
             raise PartError("the broker stops")
         time.sleep(PAUSE_SECONDS)
+
+    def stopped(self) -> bool:
+        return self._stopping.is_set()
 
     def stop(self) -> None:
         """What is being read is given up at its next pause."""
@@ -157,6 +165,9 @@ class Parts:
 
     def actions(self) -> dict[str, Callable[[], Awaitable[Mapping[str, Any]]]]:
         return {path: act for part in self._parts for path, act in part.actions().items()}
+
+    def views(self) -> dict[str, PartView]:
+        return {path: view for part in self._parts for path, view in part.views().items()}
 
     async def open(self) -> None:
         """Open all. If one fails, those that are open are stopped. Raises PartError."""

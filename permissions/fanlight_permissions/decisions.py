@@ -40,8 +40,8 @@ class Asker:
     address: str = ""  # without the port
     protocol: str = ""
     listener: str = ""
-    namespace: str = ""  # that it is in; "": the root
     own: str = ""  # the text of rules that it brings along: own_rules.py
+    namespace: str = ""  # that it is in; "": the root
 
 
 class NoNamespace(Exception):

@@ -165,6 +165,10 @@ class PermissionTable:
             return ""
         return self._labels.get(rank) or f"line {self._lines[rank]}"
 
+    def line(self, rank: int) -> int:
+        """Of the file."""
+        return self._lines[rank]
+
     @property
     def nbytes(self) -> int:
         """Bytes that grow with the rules, as far as they are counted: without conditions on askers and names."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from fanlight_broker.admin.entrance import Entrance, HttpServer
 from fanlight_broker.admin.gatekeeper import Gatekeeper, MetricsAccess
 from fanlight_broker.admin.metric_source import MetricSource
+from fanlight_broker.admin.view import PartView
 from fanlight_broker.core.enforcement import Enforcement
 from fanlight_broker.core.ports import Authenticator, Inspection, ProtocolCheck
 
@@ -75,12 +76,13 @@ class AdminServer:
         protocol_check: ProtocolCheck | None = None,
         enforcement: Enforcement | None = None,
         actions: Mapping[str, Callable[[], Awaitable[Mapping[str, Any]]]] = MappingProxyType({}),
+        views: Mapping[str, PartView] = MappingProxyType({}),
     ) -> None:
         sources = (*sources, MetricSource(COUNTERS, counters=self._counters))
         self._https = https
         self._protocol_check = protocol_check
         self.gatekeeper = Gatekeeper(authenticator, metrics or MetricsAccess(), self._certified, enforcement)
-        self._actions = actions
+        self._actions, self._views = actions, views
         self._inspection, self._sources, self._version = inspection, sources, version
         self._host, self._asked_port = host, port
         self._connections_max = connections_max
@@ -147,6 +149,7 @@ class AdminServer:
             self._inspection, self._sources, self.gatekeeper, version=self._version,
             per_second_max=self._requests_per_second_max,
             local=lambda secure: self._tls_local if secure else self._local, actions=self._actions,
+            views=self._views,
         )
         return BoundedServer(
             self._requests.handle, connection_seconds_max=self._connection_seconds_max,

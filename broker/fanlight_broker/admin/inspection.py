@@ -5,25 +5,26 @@ Nothing here changes the broker. Every answer is bounded to a page of at most RO
 """
 
 import json
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from fanlight_broker.admin.metric_source import MetricSource
-from fanlight_broker.core.errors import FanlightError
+from fanlight_broker.admin.view import (
+    OFFSET_MAX,
+    ROWS_MAX,
+    Answer,
+    BadQuery,
+    PartView,
+    Query,
+    Steps,
+    choice_of,
+    limit_of,
+    number_of,
+)
 from fanlight_broker.core.ports import Inspection
-
-ROWS_MAX: Final = 1_000  # some 300 kB of JSON and a few ms of the loop that routes messages
-ROWS: Final = 100
-OFFSET_MAX: Final = 2**53  # the largest integer that every JSON reader has
-
-Query = Mapping[str, str]
-Answer = tuple[int, dict[str, Any]]  # HTTP status, JSON object
-Steps = Generator[None, None, Answer]  # of one that takes long: see slices.py
-
-
-class BadQuery(FanlightError):
-    """A query that cannot be answered; HTTP 400."""
+from fanlight_broker.core.quota_views import QUOTA_ORDERS, SORTED_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +32,22 @@ class Path:
     """One path: what it shows, which parameters it takes, and the function that answers."""
 
     summary: str
-    answer: Callable[["InspectionApi", Query], Answer | Steps]
+    answer: Callable[["InspectionApi", Query], Answer | Steps | Awaitable[Answer]]
     parameters: tuple[str, ...] = ()
     streams: bool = False  # format=jsonl has all rows, see `place_asked`
 
 
 class InspectionApi:
-    """Answers queries about one broker."""
+    """Answers queries about one broker. views: what parts show of themselves, by their paths."""
 
-    def __init__(self, inspection: Inspection, sources: Sequence[MetricSource], version: str) -> None:
+    def __init__(
+        self, inspection: Inspection, sources: Sequence[MetricSource], version: str,
+        views: Mapping[str, PartView] = MappingProxyType({}),
+    ) -> None:
         self._inspection = inspection
         self._sources = tuple(sources)
         self._version = version
+        self._views = views
 
     def index(self, _: Query) -> Answer:
         return 200, {"fanlight": self._version, "paths": {path: each.summary for path, each in PATHS.items()}}
@@ -92,13 +97,13 @@ class InspectionApi:
         return self._page("marks", self._inspection.marks, query)
 
     def shares(self, query: Query) -> Answer:
-        return 200, self._inspection.shares(limit=_limit(query))
+        return 200, self._inspection.shares(limit=limit_of(query))
 
     def _page(
         self, name: str, rows: Callable[..., Sequence[dict[str, Any]]], query: Query, total: str | None = None
     ) -> Answer:
         """total: the gauge that counts them, if it has another name."""
-        limit, offset = _limit(query), _number(query, "offset", 0, 0, OFFSET_MAX)
+        limit, offset = limit_of(query), number_of(query, "offset", 0, 0, OFFSET_MAX)
         page = list(rows(offset=offset, limit=limit))
         count = int(self._inspection.gauges()[total or name])
         return 200, {name: page, "offset": offset, "limit": limit, "total": count}
@@ -107,14 +112,27 @@ class InspectionApi:
         archive = self._inspection.archive()
         return (200, archive) if archive is not None else (404, {"error": "no archive; it is turned on by --archive"})
 
+    def permissions(self, query: Query) -> Answer | Steps | Awaitable[Answer]:
+        if (view := self._views.get("/permissions")) is None:
+            return 404, {"error": "no permissions are set: see the setting permissions"}
+        return view(query)
+
+    def quotas(self, query: Query) -> Steps:
+        limit, order = limit_of(query), choice_of(query, "by", QUOTA_ORDERS, QUOTA_ORDERS[0])
+        offset = number_of(query, "offset", 0, 0, SORTED_MAX - limit)
+        found = yield from self._inspection.quotas(
+            offset=offset, limit=limit, by=order, principal=query.get("principal"), entry=query.get("quota")
+        )
+        return 200, dict(found)
+
     def topics(self, query: Query) -> Answer:
         order = query.get("by", "messages")
         if order not in ("messages", "rate"):
             raise BadQuery(f"by={order[:40]} must be messages (in all) or rate (a second, since the reading before)")
-        return 200, {"topics": list(self._inspection.hot_topics(limit=_limit(query), by_rate=order == "rate"))}
+        return 200, {"topics": list(self._inspection.hot_topics(limit=limit_of(query), by_rate=order == "rate"))}
 
     def slow_consumers(self, query: Query) -> Answer:
-        return 200, {"slow_consumers": list(self._inspection.slow_consumers(limit=_limit(query)))}
+        return 200, {"slow_consumers": list(self._inspection.slow_consumers(limit=limit_of(query)))}
 
     def explain(self, query: Query) -> Steps:
         if "topic" not in query:
@@ -122,7 +140,7 @@ class InspectionApi:
         syntax, client = query.get("syntax", "amqp"), query.get("client") or None
         try:
             explained = yield from self._inspection.explain(
-                query["topic"], syntax=syntax, client=client, limit=_limit(query), fields=_fields(query),
+                query["topic"], syntax=syntax, client=client, limit=limit_of(query), fields=_fields(query),
                 namespace=query.get("namespace", ""),
             )
         except ValueError as error:
@@ -151,24 +169,11 @@ def place_asked(query: Query) -> int | None:
     others = ("limit", "offset") if form == "jsonl" else ("from",)
     if unfit := [name for name in others if name in query]:
         raise BadQuery(f"format={form} takes no {unfit[0]}: limit and offset are of json, from is of jsonl")
-    return _number(query, "from", 0, 0, OFFSET_MAX) if form == "jsonl" else None
-
-
-def _limit(query: Query) -> int:
-    return _number(query, "limit", ROWS, 1, ROWS_MAX)
-
-
-def _number(query: Query, name: str, default: int, least: int, most: int) -> int:
-    raw = query.get(name)
-    if raw is None:
-        return default
-    # isascii: isdigit alone accepts digits that int() does not; no number here has 20 digits.
-    if raw.isascii() and raw.isdigit() and len(raw) < 20 and least <= int(raw) <= most:
-        return int(raw)
-    raise BadQuery(f"{name}={raw[:40]} must be a whole number from {least} to {most}")
+    return number_of(query, "from", 0, 0, OFFSET_MAX) if form == "jsonl" else None
 
 
 PAGE: Final = ("limit", "offset")
+ASKER: Final = ("user", "group", "client", "certificate", "address", "protocol", "listener")
 METRICS: Final = "/metrics"  # the one answer that is not JSON: see http.py
 
 PATHS: Final[Mapping[str, Path]] = {
@@ -196,6 +201,19 @@ PATHS: Final[Mapping[str, Path]] = {
     ),
     "/marks": Path(f"how far producers have got; limit (to {ROWS_MAX}), offset", InspectionApi.marks, PAGE),
     "/shares": Path("what users and addresses hold of each pot, most first; limit", InspectionApi.shares, ("limit",)),
+    "/quotas": Path(
+        "users and addresses: traffic, quotas, rates, how often held or refused; limit, offset, by (one of "
+        f"{', '.join(QUOTA_ORDERS)}), principal, quota",
+        InspectionApi.quotas,
+        (*PAGE, "by", "principal", "quota"),
+    ),
+    "/permissions": Path(
+        f"rules of permissions and how often each decided; limit (to {ROWS_MAX}), offset, effect, rule, used; or what "
+        "they decide, and why: action, topic, fields, and user, group, client, certificate, address, protocol, "
+        "listener, or connection",
+        InspectionApi.permissions,
+        (*PAGE, "effect", "rule", "used", "action", "topic", "fields", "connection", *ASKER),
+    ),
     "/topics": Path(
         "topics with the most messages; limit, by (messages: in all; rate: a second, since the reading before)",
         InspectionApi.topics,

@@ -10,12 +10,13 @@ from aiohttp import web
 
 from fanlight_broker import event_log
 from fanlight_broker.admin.gatekeeper import Gatekeeper
-from fanlight_broker.admin.inspection import METRICS, PATHS, BadQuery, InspectionApi, place_asked
+from fanlight_broker.admin.inspection import METRICS, PATHS, InspectionApi, place_asked
 from fanlight_broker.admin.listener import SERVER, Pace
 from fanlight_broker.admin.metric_source import MetricSource
 from fanlight_broker.admin.metrics import Exposition
 from fanlight_broker.admin.slices import Slices
 from fanlight_broker.admin.snapshot import Snapshots
+from fanlight_broker.admin.view import BadQuery, PartView
 from fanlight_broker.core.errors import AuthenticationFailed, FanlightError, NotPermitted
 from fanlight_broker.core.permissions import Action
 from fanlight_broker.core.ports import Inspection
@@ -36,16 +37,18 @@ class Requests:
 
     local    whether its port, or with True its port for TLS, is on loopback addresses only
     actions  by their paths: what a POST does, which returns what is answered, or raises FanlightError
+    views    by their paths: what parts show of themselves
     """
 
     def __init__(
         self, inspection: Inspection, sources: Sequence[MetricSource], gatekeeper: Gatekeeper, *, version: str,
         per_second_max: float, local: Callable[[bool], bool],
         actions: Mapping[str, Callable[[], Awaitable[Mapping[str, Any]]]] = MappingProxyType({}),
+        views: Mapping[str, PartView] = MappingProxyType({}),
     ) -> None:
         self.count = 0
         self._gatekeeper = gatekeeper
-        self._api = InspectionApi(inspection, sources, version)
+        self._api = InspectionApi(inspection, sources, version, views)
         self._snapshots = Snapshots(inspection, version)
         self._slices = Slices()
         self._exposition = Exposition(sources, version)
@@ -110,8 +113,9 @@ class Requests:
         if request.path == READY:
             return _json(*self._api.readyz(query, details=details))
         answer = path.answer(self._api, query)
-        return _json(*(await self._slices.made(answer) if isinstance(answer, Generator) else answer))
-
+        if isinstance(answer, Generator):
+            return _json(*await self._slices.made(answer))
+        return _json(*(await answer if isinstance(answer, Awaitable) else answer))
 
     async def _act(self, request: web.BaseRequest) -> web.Response:
         if request.method != "POST":

@@ -142,6 +142,7 @@ class Clients:
             self._enforcement.leave(client.subscriber)
         self.paces.leave(client.outbox, now)
         self.pools.leave(client.memberships)
+        client.subscriber.share.ended(client.outbox)
         self._shares.leave(client.subscriber.share)
         client.outbox.discard()
         client.connection = CLOSED_CONNECTION
@@ -174,6 +175,7 @@ class Clients:
                 continue
             quota = self.quota_of(client.subscriber.asker, client.limits)
             client.subscriber.share.bound(quota.pots)
+            client.subscriber.share.entry = quota
             self._apply(client, quota, now())
             client.connection.use_quota(quota)
             if turns.over():
@@ -196,6 +198,7 @@ class Clients:
         ending  a client that is about to end
         """
         share.bound(quota.pots)
+        share.entry = quota
         if quota is NO_QUOTA:
             return
         if will is not None:

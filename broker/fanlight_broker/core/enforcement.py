@@ -20,7 +20,7 @@ import matchcore
 from fanlight_broker import audit, event_log
 from fanlight_broker.core.errors import InvalidTopic, NotPermitted
 from fanlight_broker.core.limits import Limits, SubscribePartly
-from fanlight_broker.core.metrics import MetricFamily
+from fanlight_broker.core.metrics import BoundedCounts, MetricFamily
 from fanlight_broker.core.permissions import (
     ALL_ALLOWED,
     ALLOWED,
@@ -56,6 +56,8 @@ RULES_MAX: Final = 1_000  # with a count of their own
 LOGGED_MAX: Final = 10_000  # causes that are not logged again; then all are forgotten
 OTHERS: Final = "(others)"  # in place of the rules beyond RULES_MAX
 NO_RULE: Final = "(no rule)"
+ANONYMOUS: Final = frozenset({"anonymous"})  # the group of those whose user is not verified
+NO_GROUPS: Final = frozenset({"(no group)"})
 KINDS: Final = {MAY_PUBLISH: Action.PUBLISH, MAY_RETAIN: Action.RETAIN, MAY_REQUEST: Action.REQUEST}
 
 COUNTERS: Final[Mapping[str, str]] = {
@@ -92,6 +94,7 @@ class Enforcement:
         self.generation = 0  # of the permissions in force
         self.denied: Counter[Action] = Counter()
         self.denied_by: Counter[str] = Counter()  # by rules
+        self.denied_groups = BoundedCounts()
         self.renewed: Callable[[Subscriber], None] = lambda subscriber: None  # it is of another class now
         self._router = router
         self._turns = turns
@@ -302,7 +305,7 @@ class Enforcement:
         """Raises NotPermitted."""
         verdict = self.decide(subscriber, action, topic, syntax, message)
         if not verdict.allowed:
-            raise self.refusal(subscriber.name, subscriber.user, action, topic, syntax, verdict.rule)
+            raise self.refusal(subscriber.name, subscriber.user, subscriber.asker, action, topic, syntax, verdict.rule)
 
     def check_publish(self, publisher: Subscriber, message: Message, *, requests: bool = False) -> None:
         """May it publish a message, retained if it says so? requests: it names a topic for the reply.
@@ -328,7 +331,7 @@ class Enforcement:
         if found.access is Access.PARTLY and not whole and self.limits.subscribe_partly is SubscribePartly.FILTER:
             return True
         rule = found.rule if found.access is Access.NONE else found.denied_by
-        raise self.refusal(subscriber.name, subscriber.user, action, filter, syntax, rule)
+        raise self.refusal(subscriber.name, subscriber.user, subscriber.asker, action, filter, syntax, rule)
 
     def check_connect(self, asker: Asker, will: Will | None = None) -> None:
         """May somebody connect who is no subscriber yet, and leave a will? Raises NotPermitted."""
@@ -344,7 +347,7 @@ class Enforcement:
                 verdict = self._decide(grant, None, action, topic, syntax, will.message if will is not None else None)
                 if not verdict.allowed:
                     counted = action if action is Action.CONNECT else Action.WILL
-                    raise self.refusal(asker.client, asker.user, counted, topic, syntax, verdict.rule)
+                    raise self.refusal(asker.client, asker.user, asker, counted, topic, syntax, verdict.rule)
         finally:
             self.permissions.release(grant)
 
@@ -362,7 +365,7 @@ class Enforcement:
         if not verdict.allowed and quiet:
             raise NotPermitted(f"no permission: {action.value}")
         if not verdict.allowed:
-            raise self.refusal(asker.client or asker.address, asker.user, action, b"", "", verdict.rule)
+            raise self.refusal(asker.client or asker.address, asker.user, asker, action, b"", "", verdict.rule)
 
     def namespace_of(self, asker: Asker) -> str:
         """The namespace that somebody is in; "": the root. Raises NotPermitted."""
@@ -379,10 +382,12 @@ class Enforcement:
             return False
 
     def refusal(
-        self, client: str, user: str, action: Action, subject: bytes, syntax: str, rule: str
+        self, client: str, user: str, asker: Asker, action: Action, subject: bytes, syntax: str, rule: str
     ) -> NotPermitted:
         """The error of a denial, which is counted, and logged if it is the first of its client and its cause."""
         self.denied[action] += 1
+        for group in (asker.groups if asker.user else asker.groups | ANONYMOUS) or NO_GROUPS:
+            self.denied_groups.add(group, action.value)
         rule = rule or NO_RULE
         self.denied_by[rule if rule in self.denied_by or len(self.denied_by) < RULES_MAX else OTHERS] += 1
         named = f" {masked(subject, syntax).decode('utf-8', 'backslashreplace')}" if syntax else ""
@@ -406,7 +411,13 @@ class Enforcement:
         if not self.denied_by:
             return ()
         samples = [({"rule": rule}, float(count)) for rule, count in self.denied_by.items()]
-        return [MetricFamily("permission_denials", "What permissions have denied, by rule", "counter", samples)]
+        return [
+            MetricFamily("permission_denials", "What permissions have denied, by rule", "counter", samples),
+            MetricFamily(
+                "permission_group_denials", "What permissions have denied, by group of the client and action",
+                "counter", self.denied_groups.samples("group", "action"),
+            ),
+        ]
 
     def _fields_of(self, message: Message, publisher: Owner | None) -> "Fields":
         if self._fields is None:

@@ -9,7 +9,7 @@ from itertools import chain, islice
 from math import inf
 from typing import Any, Final
 
-from fanlight_broker.core import delayed, enforcement, queue_views
+from fanlight_broker.core import delayed, enforcement, queue_views, quota_views
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.delayed import LISTED_MAX
 from fanlight_broker.core.delayed_message import DelayedEntry
@@ -298,6 +298,13 @@ class BrokerInspection:
             for each in shares.largest(limit)
         ]
         return {"pots": pots, "principals": principals, "total": len(shares)}
+
+    def quotas(
+        self, *, offset: int, limit: int, by: str, principal: str | None, entry: str | None
+    ) -> Generator[None, None, View]:
+        return quota_views.quotas_view(
+            self._broker, self._clock(), offset=offset, limit=limit, by=by, principal=principal, entry=entry
+        )
 
     def hot_topics(self, *, limit: int, by_rate: bool = False) -> Sequence[View]:
         router = self._broker.router  # of the root's topics

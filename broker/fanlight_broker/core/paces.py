@@ -9,7 +9,7 @@ Who owes is held up alone: a gate is an outbox of nobody, and what piles up for 
 connection may have several buckets in each direction, of its client, its user and its group: core/quota.py.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -18,6 +18,7 @@ from typing import Final
 from fanlight_broker.core.deadlines import Deadlines
 from fanlight_broker.core.errors import RateExceeded
 from fanlight_broker.core.flow import FREED_AT_ONCE, Flow, Later
+from fanlight_broker.core.metrics import BoundedCounts
 from fanlight_broker.core.quota import HeldQuota, Holder, Per, Quota
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.outbox import Outbox
@@ -39,6 +40,7 @@ class SharedPace:
         """Apply the rates of a quota from now on."""
         self.publish.limit(quota.publish.messages, quota.publish.octets, quota.burst_seconds)
         self.publish.refusing = quota.refuse
+        self.publish.label = self.deliver.label = quota.name
         self.deliver.limit(quota.deliver.messages, quota.deliver.octets, quota.burst_seconds)
 
     def full_in(self, now: float) -> float:
@@ -52,6 +54,7 @@ class Paces:
         self.held = 0  # publishers, each time that one had to wait
         self.sat_out = 0  # subscribers, each time that one began to wait, while none of the same bucket did
         self.refused = 0  # messages
+        self.held_by, self.sat_out_by, self.refused_by = BoundedCounts(), BoundedCounts(), BoundedCounts()  # by quotas
         self._flow = flow
         self._ledger = ledger
         self._later = later
@@ -71,6 +74,12 @@ class Paces:
 
     def __iter__(self) -> Iterator[tuple[Holder, SharedPace]]:
         return iter(self._of.items())
+
+    def of(self, holder: Holder) -> Mapping[str, TokenBucket]:
+        """The buckets of a holder that have a rate, by the names of their rates."""
+        pace = self._of.get(holder)
+        both = {} if pace is None else {"publish": pace.publish, "deliver": pace.deliver}
+        return {name: bucket for name, bucket in both.items() if limits(bucket)}
 
     def join(self, outbox: Outbox, quotas: Sequence[HeldQuota], now: float) -> None:
         """Give the connection of a client the buckets of its quotas, the narrowest first; or others, in their place."""
@@ -131,6 +140,7 @@ class Paces:
         for bucket in pace.buckets:
             if bucket.refusing and bucket.owes_now(now):
                 self.refused += 1
+                self.refused_by.add(bucket.label)
                 by = "publish_messages" if bucket.messages_rate < inf else "publish_bytes"
                 raise RateExceeded(
                     f"published too fast; again in {bucket.seconds(now):.3g} s", by,
@@ -140,6 +150,8 @@ class Paces:
     def wait(self, bucket: TokenBucket, now: float) -> None:
         """A publisher waits for this bucket's gate."""
         self.held += 1
+        bucket.held += 1
+        self.held_by.add(bucket.label)
         if bucket.gate not in self._gates:
             self._gates[bucket.gate] = bucket
             self._set(bucket, now + bucket.seconds(now), now)
@@ -147,6 +159,8 @@ class Paces:
     def _wait_to_be_sent(self, bucket: TokenBucket) -> None:
         """A subscriber waits for this bucket; as one of several it is looked at with the others."""
         self.sat_out += 1
+        bucket.held += 1
+        self.sat_out_by.add(bucket.label)
         now = self._ledger.now
         self._set(bucket, now + bucket.seconds(now), now)
 

@@ -55,7 +55,7 @@ class Origin(NamedTuple):
         if self.client is not None:
             client, protocol = self.client, self.protocol
         return Asker(
-            user, self.groups, client, self.certificate, self.address, protocol, self.listener, self.namespace, self.own
+            user, self.groups, client, self.certificate, self.address, protocol, self.listener, self.own, self.namespace
         )
 
 

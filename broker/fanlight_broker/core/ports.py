@@ -403,6 +403,12 @@ class Inspection(Protocol):
         """How full each pot is, and the principals that hold most of any."""
         ...
 
+    def quotas(
+        self, *, offset: int, limit: int, by: str, principal: str | None, entry: str | None
+    ) -> Generator[None, None, View]:
+        """Users and addresses: what they use, of how much, how fast; by one of `quota_views.QUOTA_ORDERS`. In steps."""
+        ...
+
     def hot_topics(self, *, limit: int, by_rate: bool = False) -> Sequence[View]:
         """The topics with the most messages; `by_rate`: with the most a second since the reading before."""
         ...

@@ -35,6 +35,7 @@ from fanlight_broker.core.errors import LimitExceeded
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.wire.hidden import hide, show
 from fanlight_broker.wire.ledger import NO_QUOTA, Account, Ledger, PotShare
+from fanlight_broker.wire.outbox import Outbox
 from fanlight_broker.wire.pot_counts import PotCounts, PotTotals
 
 log: Final = event_log.get("shares")
@@ -101,16 +102,34 @@ def percent_of(limits: Limits, pot: SharedPot) -> int:
     return own or limits.share_percent
 
 
+Traffic = tuple[int, int, int, int]  # messages and bytes that clients published, messages and bytes sent to them
+NO_TRAFFIC: Final[Traffic] = (0, 0, 0, 0)
+
+
+def traffic(passed: Traffic, outbox: Outbox) -> Traffic:
+    """With that of one connection more. Bytes published are those of topics and payloads; bytes sent are all."""
+    return (
+        passed[0] + outbox.published, passed[1] + outbox.published_bytes, passed[2] + outbox.sent,
+        passed[3] + outbox.bytes_out,
+    )
+
+
 class Share:
     """What one principal uses."""
 
-    __slots__ = ("account", "clients", "counts", "principal", "producers", "refused", "sessions")
+    __slots__ = (
+        "account", "clients", "connections_refused", "counts", "entry", "passed", "principal", "producers", "refused",
+        "sessions",
+    )
 
     def __init__(self, principal: str, ledger: Ledger, totals: PotTotals) -> None:
         self.principal = principal
         self.account = Account()
         self.sessions = PotShare(ledger.sessions)
         self.clients = 0  # connected
+        self.connections_refused = 0
+        self.entry: object = None  # the core.quota.Quota that it was bound by last
+        self.passed = NO_TRAFFIC  # by connections that have ended
         self.counts = PotCounts(totals)  # without those of `account` and `sessions`: bytes stored, retained ...
         self.refused = dict.fromkeys(SharedPot, 0)
         self.producers: dict[tuple[str, str], None] = {}  # user and producer, the least recently used first
@@ -153,6 +172,10 @@ class Share:
             SharedPot.SESSIONS_BYTES: self.sessions.most,
         }[pot]
         return None if most == NO_QUOTA else most
+
+    def ended(self, connection: Outbox) -> None:
+        """Keep what a connection has counted."""
+        self.passed = traffic(self.passed, connection)
 
     @property
     def empty(self) -> bool:
@@ -285,6 +308,7 @@ class Shares:
     def refusal_of_connection(self, share: Share, most: int) -> LimitExceeded:
         """The error for a principal that has as many connections as its quota allows, which is counted."""
         self.connections_refused += 1
+        share.connections_refused += 1
         return LimitExceeded(f"{share.principal} has {share.clients} connections", "quota connections", most)
 
     def join(self, share: Share) -> None:

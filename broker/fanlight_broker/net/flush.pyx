@@ -156,6 +156,7 @@ cdef class SocketSink(Sink):
                 return 0
             outbox.ledger.bytes_out += sent
             outbox.meter.bytes_out += sent
+            outbox.bytes_out += sent
             rest = outbox.consume(sent)
             most -= before - outbox.size
             if rest:
@@ -218,6 +219,7 @@ cdef class SocketSink(Sink):
             return 0
         self.outbox.ledger.bytes_out += len(octets)
         self.outbox.meter.bytes_out += len(octets)
+        self.outbox.bytes_out += len(octets)
         self.transport.write(octets)
         if self.transport.get_write_buffer_size():
             self.full = self.outbox.stuck = True

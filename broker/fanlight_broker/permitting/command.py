@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from ipaddress import ip_address
 from itertools import islice
 from pathlib import Path
@@ -14,16 +14,17 @@ from fanlight_broker.config import Exit
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.permissions import ON_TOPICS, Access, Action, Asker
 from fanlight_broker.parsing import did_you_mean, file_text, message_fields
-from fanlight_broker.permitting.explaining import Request, Unmet, unmet
+from fanlight_broker.permitting.explaining import Request, unmet
 from fanlight_broker.permitting.permission_faults import Conflict, ShadowedRule, conflicts, shadowed, warnings
 from fanlight_permissions.class_grant import DEFAULT
 from fanlight_permissions.own_rules import own_rules
-from fanlight_permissions.permission_file import PermissionFileError, compile_permissions, read
+from fanlight_permissions.permission_file import PermissionFileError, compile_permissions, never, read
 from fanlight_permissions.permission_rule import PermissionRule, spelling_of
-from fanlight_permissions.table import PermissionTable
+from fanlight_permissions.table import PermissionTable, in_order
 
 OWN_FILE_BYTES_MAX: Final = 64 * 1024
 LISTED_MAX: Final = 100  # of each kind of fault
+PAUSE_EVERY: Final = 64  # rules that are explained, some 1 ms
 OF_FILTERS: Final = frozenset({Action.SUBSCRIBE, Action.REPLAY, Action.QUEUE})
 
 
@@ -104,26 +105,31 @@ def test_permissions(arguments: argparse.Namespace, limits: Limits) -> int:
 
 def _request(arguments: argparse.Namespace) -> Request:
     """Raises WrongRequest."""
-    known = [action.value for action in Action]
-    if arguments.action not in known:
-        advice = did_you_mean(arguments.action, known)
-        raise WrongRequest(f"--action is one of {', '.join(known)}, not {arguments.action!r}{advice}")
-    action = Action(arguments.action)
-    if (action in ON_TOPICS) is not (arguments.topic is not None):
-        raise WrongRequest(f"--action {action.value} {'needs' if action in ON_TOPICS else 'has no'} --topic")
-    if arguments.address:
-        try:
-            ip_address(arguments.address.partition("%")[0])
-        except ValueError as error:
-            raise WrongRequest(f"--address: {error}") from None
     asker = Asker(
         arguments.user, frozenset(arguments.group), arguments.client, arguments.certificate, arguments.address,
         arguments.protocol, arguments.listener, _own(arguments.own),
     )
-    if arguments.topic is None:
+    return request_of(asker, arguments.action, arguments.topic, arguments.fields)
+
+
+def request_of(asker: Asker, named: str, topic: str | None, fields: str | None, flag: str = "--") -> Request:
+    """named: the action. fields: JSON. flag: what stands before a name in errors. Raises WrongRequest."""
+    known = [action.value for action in Action]
+    if named not in known:
+        raise WrongRequest(f"{flag}action is one of {', '.join(known)}, not {named!r}{did_you_mean(named, known)}")
+    action = Action(named)
+    if (action in ON_TOPICS) is not (topic is not None):
+        needs = "needs" if action in ON_TOPICS else "has no"
+        raise WrongRequest(f"{flag}action {action.value} {needs} {flag}topic")
+    if asker.address:
+        try:
+            ip_address(asker.address.partition("%")[0])
+        except ValueError as error:
+            raise WrongRequest(f"{flag}address: {error}") from None
+    if topic is None:
         return Request(asker, action)
-    topic, syntax = spelling_of(arguments.topic)
-    return Request(asker, action, topic, syntax, action in OF_FILTERS, _fields(arguments.fields))
+    octets, syntax = spelling_of(topic)
+    return Request(asker, action, octets, syntax, action in OF_FILTERS, _fields(fields))
 
 
 def _own(path: Path | None) -> str:
@@ -145,36 +151,47 @@ def _fields(text: str | None) -> Mapping[str, object] | None:
 
 def decision(rules: Sequence[PermissionRule], table: PermissionTable, request: Request) -> dict[str, Any]:
     """What the table decides, and why more salient rules did not. Raises TopicError."""
-    ordered = sorted(rules, key=lambda rule: rule.order)
+    view = decided(table, request)
+    return view | undecided(rules, view["rule"], request)
+
+
+def decided(table: PermissionTable, request: Request) -> dict[str, Any]:
+    """What the table decides. Raises TopicError."""
     grant = table.grant_of(request.asker)
     denied_by, by_content = "", False
-    if request.is_filter:
-        found = grant.decide_filter(request.action, request.topic, request.syntax)
-        said = {Access.ALL: "allowed", Access.PARTLY: "partly allowed", Access.NONE: "denied"}[found.access]
-        rule, denied_by = found.rule, found.denied_by
-    else:
-        verdict = grant.decide(request.action, request.topic, request.syntax, request.fields)
-        said, rule, by_content = "allowed" if verdict.allowed else "denied", verdict.rule, verdict.by_content
-        if by_content and request.fields is None:
-            said = "depends on the content"
-    table.release(grant)
-    place = next((place for place, each in enumerate(ordered) if each.label == rule), len(ordered))
+    try:
+        if request.is_filter:
+            found = grant.decide_filter(request.action, request.topic, request.syntax)
+            said = {Access.ALL: "allowed", Access.PARTLY: "partly allowed", Access.NONE: "denied"}[found.access]
+            rule, denied_by = found.rule, found.denied_by
+        else:
+            verdict = grant.decide(request.action, request.topic, request.syntax, request.fields)
+            said, rule, by_content = "allowed" if verdict.allowed else "denied", verdict.rule, verdict.by_content
+            if by_content and request.fields is None:
+                said = "depends on the content"
+    finally:
+        table.release(grant)
     view: dict[str, Any] = {"decision": said, "rule": rule, "by_content": by_content}
-    if place < len(ordered):
-        view["place"] = ordered[place].place
-    if denied_by:
-        view["denied_by"] = denied_by
-    view["not"] = [
-        {"rule": each.rule.label, "effect": each.rule.effect, "why": list(each.reasons)}
-        for each in _nearest(ordered[:place], request)
-    ]
+    return view | {"denied_by": denied_by} if denied_by else view
+
+
+def undecided(
+    rules: Sequence[PermissionRule], label: str, request: Request, pause: Callable[[], None] = never
+) -> dict[str, Any]:
+    """Where the rule is that decides, and why more salient ones do not apply. label: of the rule; "": none decides."""
+    ordered = in_order(list(rules))
+    place = next((place for place, each in enumerate(ordered) if each.label == label), len(ordered))
+    view: dict[str, Any] = {"place": ordered[place].place} if place < len(ordered) else {}
+    found = sorted(unmet(_paused(ordered[:place], pause), request), key=lambda each: each.rule.order)
+    view["not"] = [{"rule": each.rule.label, "effect": each.rule.effect, "why": list(each.reasons)} for each in found]
     return view
 
 
-def _nearest(rules: Sequence[PermissionRule], request: Request) -> list[Unmet]:
-    found = unmet(rules, request)
-    order = {rule.number: place for place, rule in enumerate(rules)}
-    return sorted(found, key=lambda each: order[each.rule.number])
+def _paused(rules: Sequence[PermissionRule], pause: Callable[[], None]) -> Iterator[PermissionRule]:
+    for number, rule in enumerate(rules, 1):
+        if number % PAUSE_EVERY == 0:
+            pause()
+        yield rule
 
 
 def _decision_lines(view: Mapping[str, Any]) -> list[str]:

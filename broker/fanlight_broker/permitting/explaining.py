@@ -1,6 +1,6 @@
 """Why a rule decides, and why more salient ones do not apply: for people. The table is what decides."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 import matchcore
@@ -34,7 +34,7 @@ class Unmet(NamedTuple):
     reasons: tuple[str, ...]
 
 
-def unmet(rules: Sequence[PermissionRule], request: Request) -> list[Unmet]:
+def unmet(rules: Iterable[PermissionRule], request: Request) -> list[Unmet]:
     """Rules that do not apply: the nearest LISTED_MAX, by how much stands in the way and by salience."""
     found = [Unmet(rule, reasons) for rule in rules if (reasons := tuple(why_not(rule, request)))]
     return sorted(found, key=lambda each: len(each.reasons))[:LISTED_MAX]

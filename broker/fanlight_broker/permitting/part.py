@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fanlight_broker import audit, logs
 from fanlight_broker.admin.metric_source import MetricSource
+from fanlight_broker.admin.view import Answer, PartView, Query
 from fanlight_broker.config import Settings
 from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.metrics import MetricFamily
@@ -24,12 +25,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fanlight_broker.core.limits import Limits
+    from fanlight_broker.permitting.permission_reading import PermissionSource
+    from fanlight_broker.permitting.permission_view import PermissionViews
     from fanlight_permissions.table import PermissionTable
 
 log: Final = logs.get("permissions")
 
 SHOWN_MAX: Final = 1_000  # rules with a metric of their own: the most salient ones
 RELOAD: Final = "/permissions/reload"
+VIEW: Final = "/permissions"
 
 COUNTERS: Final = {
     "permissions_reloads_failed": "Times an error was found in the file of permissions, and those in force stayed",
@@ -46,13 +50,15 @@ class Permitting(Part):
     def __init__(self, settings: Settings, core: Core) -> None:
         self._settings, self._broker = settings, core.broker
         self._in_force: PermissionTable | None = None
-        self._prepared: PermissionTable | None = None
+        self._source: PermissionSource | None = None  # of what is in force
+        self._prepared: tuple[PermissionTable, PermissionSource] | None = None
+        self._views: PermissionViews | None = None
         self._thread = SideThread()
         self._failed = 0
 
     async def open(self) -> None:
         if self._settings.permissions is not None:
-            self._use(_read(self._settings.permissions, self._settings.limits, _never))
+            self._use(*_read(self._settings.permissions, self._settings.limits, _never))
 
     async def stop(self) -> None:
         self._thread.stop()
@@ -62,7 +68,7 @@ class Permitting(Part):
         if settings.permissions is not None:
             self._prepared = await self._made(settings.permissions, settings.limits)
 
-    async def _made(self, path: "Path", limits: "Limits") -> "PermissionTable":
+    async def _made(self, path: "Path", limits: "Limits") -> "tuple[PermissionTable, PermissionSource]":
         """The table of a file, made in a thread. Raises PartError."""
         try:
             return await self._thread.read(partial(_read, path, limits))
@@ -76,7 +82,7 @@ class Permitting(Part):
         def apply() -> None:
             self._settings = settings
             if prepared is not None:
-                self._use(prepared)
+                self._use(*prepared)
             elif settings.permissions is None and self._in_force is not None:
                 self._in_force = None
                 self._broker.use_permissions(Unrestricted())
@@ -85,8 +91,8 @@ class Permitting(Part):
 
         return apply
 
-    def _use(self, table: "PermissionTable") -> None:
-        self._in_force = table
+    def _use(self, table: "PermissionTable", source: "PermissionSource") -> None:
+        self._in_force, self._source = table, source
         self._broker.use_permissions(table)
         audit.note("permissions_changed", rules=len(table))
         log.info("permissions_in_force", rules=len(table), parties=len(table.parties))
@@ -100,11 +106,23 @@ class Permitting(Part):
         if path is None:
             raise FanlightError("no permissions are set: see the setting permissions")
         try:
-            table = await self._made(path, self._settings.limits)
+            table, source = await self._made(path, self._settings.limits)
         except PartError as error:
             raise FanlightError(error.reason) from error
-        self._use(table)
+        self._use(table, source)
         return {"rules": len(table)}
+
+    def views(self) -> Mapping[str, PartView]:
+        return {VIEW: self._view}
+
+    async def _view(self, query: Query) -> Answer:
+        if self._in_force is None or self._source is None:
+            return 404, {"error": "no permissions are set: see the setting permissions"}
+        if self._views is None:
+            from fanlight_broker.permitting.permission_view import PermissionViews  # here: few ask
+
+            self._views = PermissionViews(self._broker, self._thread.stopped)
+        return await self._views.answer(query, self._in_force, self._source)
 
     def metrics(self) -> Sequence[MetricSource]:
         return [MetricSource(
@@ -133,11 +151,10 @@ def _never() -> None:
     """Nobody waits yet."""
 
 
-def _read(path: "Path", limits: "Limits", pause: Callable[[], None]) -> "PermissionTable":
+def _read(
+    path: "Path", limits: "Limits", pause: Callable[[], None]
+) -> "tuple[PermissionTable, PermissionSource]":
     """Raises PartError."""
-    from fanlight_permissions.permission_file import PermissionFileError, load
+    from fanlight_broker.permitting.permission_reading import read_permissions
 
-    try:
-        return load(path, limits, pause)
-    except PermissionFileError as error:
-        raise PartError("; ".join(error.problems)) from error
+    return read_permissions(path, limits, pause)

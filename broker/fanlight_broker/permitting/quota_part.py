@@ -2,12 +2,16 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from fanlight_broker import logs
 from fanlight_broker.admin.metric_source import MetricSource
+from fanlight_broker.admin.slices import Slices
 from fanlight_broker.config import Settings
+from fanlight_broker.core.metrics import MetricFamily
 from fanlight_broker.core.quota import NoQuotas
+from fanlight_broker.core.quota_views import pace_families, quota_families
 from fanlight_broker.core_part import Core
 from fanlight_broker.parts import Apply, Part, PartError
 
@@ -37,6 +41,9 @@ class QuotaPart(Part):
     def __init__(self, settings: Settings, core: Core) -> None:
         self._settings, self._broker = settings, core.broker
         self._prepared: QuotaTable | None = None
+        self._slices = Slices()
+        self._survey: asyncio.Task[None] | None = None
+        self._used: Sequence[MetricFamily] = ()
 
     async def open(self) -> None:
         if self._settings.quotas is not None:
@@ -62,8 +69,23 @@ class QuotaPart(Part):
         self._broker.use_quotas(table if table is not None else NoQuotas())
         log.info("quotas_in_force", entries=0 if table is None else len(table))
 
+    async def stop(self) -> None:
+        if self._survey is not None:
+            self._survey.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._survey
+
     def metrics(self) -> Sequence[MetricSource]:
-        return [MetricSource({**COUNTERS, **GAUGES}, self._counters, self._gauges)]
+        return [MetricSource({**COUNTERS, **GAUGES}, self._counters, self._gauges, families=self._families)]
+
+    def _families(self) -> Sequence[MetricFamily]:
+        """What is used of quotas is of the time of the request before: to look at all principals takes some turns."""
+        if self._survey is None or self._survey.done():
+            self._survey = asyncio.get_running_loop().create_task(self._look())
+        return [*pace_families(self._broker), *self._used]
+
+    async def _look(self) -> None:
+        self._used = await self._slices.made(quota_families(self._broker))
 
     def _counters(self) -> Mapping[str, int]:
         return {

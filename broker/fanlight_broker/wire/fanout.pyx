@@ -10,9 +10,9 @@ from libc.stdint cimport uint64_t
 
 from fanlight_broker.wire.debug cimport check, enter_fan_out, leave_fan_out
 from fanlight_broker.wire.frames cimport MESSAGE
-from fanlight_broker.wire.ledger cimport CONVERSION, Ledger, Meter
+from fanlight_broker.wire.ledger cimport CONVERSION, Ledger
 from fanlight_broker.wire.message cimport Message, Variant, uint32_into
-from fanlight_broker.wire.outbox cimport Outbox, count_published
+from fanlight_broker.wire.outbox cimport Outbox, count_published, uncount_published
 from fanlight_broker.wire.publication cimport FanoutState, begin, converted, finish, prepare
 from fanlight_broker.wire.route cimport Route
 from fanlight_broker.wire.target cimport UNLIMITED_CREDIT, Members, Target
@@ -106,12 +106,8 @@ def publish(Route route not None, Ledger ledger not None, Outbox publisher, Mess
          subscriber
     """
     cdef Py_ssize_t routed = fan_out(route, ledger, publisher, message)
-    cdef Meter meter
     if own:
-        meter = ledger.meter if publisher is None else publisher.meter
-        meter.messages_in -= 1
-        if publisher is not None and publisher.pace is not None:
-            publisher.pace.spend(-1, -(message.topic_size + message.payload_size), ledger.now)
+        uncount_published(ledger, publisher, message.topic_size + message.payload_size)
         ledger.messages_in -= 1
         ledger.count_recipients(routed, -1)
         ledger.payload_in -= message.payload_size

@@ -68,6 +68,8 @@ cdef class Outbox(Frames):
         bint given_up                      # what was unsent has been discarded
         readonly uint64_t sent, dropped, overflows    # messages
         readonly uint64_t lost             # messages that were unsent when it was given up
+        readonly uint64_t published, published_bytes   # by its client; bytes of topics and payloads
+        readonly uint64_t bytes_out        # written to its socket
         uint64_t stamp                     # of a Batcher, that looks for those that get only one copy
         readonly dict evicted              # subscription number -> messages dropped out of the outbox
         public Sink sink                   # who sends it; None: nobody yet, or nobody any more
@@ -110,5 +112,18 @@ cdef inline void count_published(Ledger ledger, Outbox publisher, Py_ssize_t oct
         ledger.meter.messages_in += 1
     else:
         publisher.meter.messages_in += 1
+        publisher.published += 1
+        publisher.published_bytes += octets
         if publisher.pace is not None:
             publisher.pace.spend(1, octets, ledger.now)
+
+cdef inline void uncount_published(Ledger ledger, Outbox publisher, Py_ssize_t octets) noexcept:
+    """Undo `count_published`: the message was the broker's own, or is to be published again."""
+    if publisher is None:
+        ledger.meter.messages_in -= 1
+    else:
+        publisher.meter.messages_in -= 1
+        publisher.published -= 1
+        publisher.published_bytes -= octets
+        if publisher.pace is not None:
+            publisher.pace.spend(-1, -octets, ledger.now)

@@ -42,6 +42,9 @@ class Outbox:
     dropped: int
     overflows: int
     lost: int
+    published: int
+    published_bytes: int
+    bytes_out: int
     doomed: bool
     evicted: dict[int, int]
     sink: Sink | None

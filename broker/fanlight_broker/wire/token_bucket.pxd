@@ -11,7 +11,7 @@
 # The method: RFC 2697 (srTCM), with one bucket of each kind, that may go below zero by one message.
 
 cimport cython
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
 @cython.final
 cdef class TokenBucket:
@@ -26,6 +26,8 @@ cdef class TokenBucket:
         public object on_wait                           # called with it when the first of them begins to wait
         readonly uint64_t spent                         # messages
         readonly uint64_t refused                       # of them, by `owes_now` of a pace that refuses
+        public uint64_t held                            # times that somebody had to wait; its owner counts
+        public object label                             # of the quota that it comes from; for views
 
     cdef inline void fill(self, double now) noexcept:
         cdef double seconds = now - self.filled_at
@@ -39,7 +41,7 @@ cdef class TokenBucket:
         self.fill(now)
         self.messages -= messages
         self.octets -= octets
-        self.spent += <uint64_t> messages
+        self.spent += <uint64_t> <int64_t> messages    # below zero: what did not pass after all
 
     cdef inline bint owes(self, double now) noexcept:
         """Must the next message wait?"""

@@ -62,6 +62,11 @@ cdef class TokenBucket:
             seconds = max(seconds, (self.octets_burst - self.octets) / self.octets_rate)
         return seconds
 
+    def owed(self, double now):
+        """Messages and octets that have passed and were more than there were tokens for; 0 if none."""
+        self.fill(now)
+        return max(0.0, -self.messages), max(0.0, -self.octets)
+
     def room(self, double now):
         """How many messages may pass now, about; at most a million."""
         self.fill(now)

@@ -64,6 +64,13 @@ class Inspected:
     def shares(self, *, limit: int) -> View:
         return {"principals": [{"principal": "user anna"}, {"principal": "user bert"}][:limit], "total": 2}
 
+    def quotas(
+        self, *, offset: int, limit: int, by: str, principal: str | None, entry: str | None
+    ) -> Generator[None, None, View]:
+        self.asked = (offset, limit, by, principal, entry)
+        yield
+        return {"quotas": [{"principal": "user anna"}], "by": by, "total": 1}
+
     def hot_topics(self, *, limit: int, by_rate: bool = False) -> Sequence[View]:
         return self.hot[:limit]
 

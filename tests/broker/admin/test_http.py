@@ -9,6 +9,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from fanlight_broker.admin.gatekeeper import _is_local_name
+from fanlight_broker.admin.view import Answer, Query
 from fanlight_broker.auth import Credentials
 
 from .conftest import Serve, Served
@@ -100,6 +101,31 @@ async def test_a_page_out_of_bounds_is_told_its_bounds(served: Served, query: st
 async def test_shares_are_shown_with_those_who_hold_most_first(served: Served) -> None:
     status, shares = await served.get("/shares?limit=1")
     assert (status, shares) == (200, {"principals": [{"principal": "user anna"}], "total": 2})
+
+
+async def test_quotas_are_asked_for_by_order_page_and_name(served: Served) -> None:
+    status, quotas = await served.get("/quotas?by=held&limit=3&offset=2&principal=user%20anna&quota=devices")
+    assert (status, quotas) == (200, {"quotas": [{"principal": "user anna"}], "by": "held", "total": 1})
+    assert served.inspected.asked == (2, 3, "held", "user anna", "devices")
+    await served.get("/quotas")
+    assert served.inspected.asked == (0, 100, "part", None, None)
+    status, answer = await served.get("/quotas?by=size")
+    assert (status, answer["error"][:39]) == (400, "by=size must be one of part, messages_i")
+    assert (await served.get("/quotas?offset=4900"))[0] == 200
+    assert (await served.get("/quotas?offset=4901"))[0] == 400
+
+
+async def test_a_view_of_a_part_may_take_its_time_or_not_be_there(serve: Serve) -> None:
+    assert (await (await serve()).get("/permissions"))[0] == 404
+    asked = []
+
+    async def later(query: Query) -> Answer:
+        asked.append(dict(query))
+        return 200, {"rules": []}
+
+    served = await serve(views={"/permissions": later})
+    assert await served.get("/permissions?limit=7&used=false") == (200, {"rules": []})
+    assert asked == [{"limit": "7", "used": "false"}]
 
 
 async def test_hot_topics_and_slow_consumers_are_lists_under_their_name(served: Served) -> None:

@@ -45,6 +45,7 @@ def test_a_pace_is_two_buckets_that_may_owe(
         oracle.pass_time(Fraction(eighths, 8))
         assert pace.owes_now(now) == oracle.owes()
         assert (pace.seconds(now) == 0) == (not oracle.owes())
+        assert pace.owed(now) == tuple(max(0, -tokens) for tokens in oracle.tokens)
         if not oracle.owes():
             assert pace.room(now) == int(oracle.tokens[0])
             pace.take(1, size, now)

@@ -16,6 +16,7 @@ from fanlight_broker.wire.route cimport Route
 from fanlight_broker.wire.lane cimport Lane
 from fanlight_broker.wire.ledger cimport Pot
 from fanlight_broker.wire.message cimport Format, Message
+from fanlight_broker.wire.outbox cimport uncount_published
 from fanlight_broker.wire.retained cimport RetainedTable
 from fanlight_broker.wire.tag_set cimport TagSet
 from fanlight_broker.wire.window cimport Window

@@ -436,7 +436,7 @@ cdef class MqttLane(Lane):
         if self.unkept and not self.has_properties:
             # 3.1.1 has no word for it: the publisher waits. Nobody got the message, so it may be published again.
             self.ledger.messages_in -= 1
-            self.outbox.meter.messages_in -= 1
+            uncount_published(self.ledger, self.outbox, self.message.topic_size + self.message.payload_size)
             self.ledger.payload_in -= self.message.payload_size
             self.ledger.count_recipients(routed, -1)
             return False

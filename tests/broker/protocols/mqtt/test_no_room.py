@@ -127,6 +127,8 @@ def test_a_publisher_of_3_1_1_waits_and_goes_on_once_there_is_room(qos: int, ans
     world.pass_time(5)
     assert (peer.packets(), peer.held_back, peer.gone) == ([], True, False)
     messages = world.broker.ledger.messages_in
+    (publisher,) = (client for client in world.broker.clients if client.subscriber.name == "publisher")
+    assert (publisher.outbox.published, publisher.outbox.published_bytes) == (3, 6)
     assert come_back(world, "away") == [b"0", b"1", b"2"]
     away = world.peers[-1]
     world.pass_time(1)
@@ -136,6 +138,7 @@ def test_a_publisher_of_3_1_1_waits_and_goes_on_once_there_is_room(qos: int, ans
     assert [message.payload for message in away.messages()] == [b"waits", b"behind"]
     ledger = world.broker.ledger
     assert ledger.messages_in == ledger.meter.messages_in == messages + 2
+    assert (publisher.outbox.published, publisher.outbox.published_bytes) == (5, 6 + 6 + 7)
     assert sum(count for _, count in ledger.messages_by_recipients()) == ledger.messages_in
     assert world.counts.counters()["mqtt_publishers_waited"] == 1
 
