@@ -191,6 +191,22 @@ def test_top_shows_rates_and_hot_topics(shell: Shell) -> None:
     sub.send_signal(signal.SIGINT)
 
 
+def test_top_shows_users_with_what_they_publish_and_get(shell: Shell) -> None:
+    sub = shell.start("sub", "cli.user")
+    shell("pub", "cli.user", "x", "--receipt")
+    code, out, said = shell("top", "--users", "--count", "2", "--interval", "0.05")
+    assert (code, said) == (0, "")
+    heads = [line for line in out.decode().splitlines() if line.startswith("user ")]
+    assert [head.split()[1:3] for head in heads] == [["in/s", "out/s"]] * 2
+    assert "address 127.0.0.1" in out.decode()
+    code, out, _ = shell("top", "--users", "--once", "--interval", "0.05", "--json")
+    (user,) = json.loads(out)["users"]
+    assert (user["principal"], user["quota"]) == ("address 127.0.0.1", None)
+    assert user["connections"] >= 1
+    assert shell("top", "--once", "--count", "2")[0] == 2
+    sub.send_signal(signal.SIGINT)
+
+
 def test_explain_says_who_gets_it_and_why_another_does_not(shell: Shell) -> None:
     sub = shell.start("sub", "cli.why.*.x", "--name", "asker")
     code, out, _ = shell("explain", "cli.why.not.x")

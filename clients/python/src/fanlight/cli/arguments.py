@@ -185,13 +185,21 @@ def _top(verbs: Verbs) -> None:
     verb = _verb(
         verbs,
         "top",
-        "show rates, hot topics and slow consumers, live",
-        "  fanlight top\n  fanlight top --once --json\n  fanlight top --http http://user:password@broker:7421\n",
+        "show rates, hot topics and slow consumers, or users, live",
+        "  fanlight top\n  fanlight top --once --json\n  fanlight top --http http://user:password@broker:7421\n"
+        "  fanlight top --users                     who publishes and gets how much; who is held back or refused\n"
+        "  fanlight top --users --count 10 --rows 50\n",
     )
     _http(verb)
     verb.add_argument("--interval", type=_interval, default=1.0, metavar="SECONDS", help="between readings (1)")
     verb.add_argument("--topics", type=count, default=10, metavar="N", help="how many hot topics (10)")
-    verb.add_argument("--once", action="store_true", help="one page, over one interval, then exit")
+    verb.add_argument(
+        "--users", action="store_true", help="users and addresses: rates, connections, sessions, and what is refused"
+    )
+    verb.add_argument("--rows", type=count, default=20, metavar="N", help="of --users: how many (20)")
+    pages = verb.add_mutually_exclusive_group()
+    pages.add_argument("--once", action="store_true", help="one page, over one interval, then exit")
+    pages.add_argument("--count", type=count, metavar="N", help="exit after N pages")
     verb.add_argument("--json", action="store_true", help="a line of JSON for each page")
 
 

@@ -1,4 +1,4 @@
-"""`fanlight top`: what a broker is doing now: rates, hot topics, slow consumers.
+"""`fanlight top`: what a broker is doing now: rates, hot topics, slow consumers; or its users (top_users.py).
 
 The broker counts and never resets; rates are differences between two readings. `figures` makes one page of
 them, which is then written as lines, as JSON, or as tables where rich is installed and somebody looks on.
@@ -10,10 +10,12 @@ import importlib.util
 import json
 import sys
 import time
+from itertools import count
 from typing import Any
 
 from . import exits, text
 from .http import Views
+from .top_users import UserSample, user_figures, user_lines
 
 RATES = (
     ("messages_in", "messages in/s"),
@@ -62,31 +64,45 @@ def figures(before: CounterSample, now: CounterSample) -> dict[str, Any]:
 
 def run(options: argparse.Namespace) -> int:
     views = Views(options.http, options.ca, options.cert, options.key)
-    before = CounterSample(views, options.topics)
+
+    def sample() -> CounterSample | UserSample:
+        return UserSample(views) if options.users else CounterSample(views, options.topics)
+
+    pages = 1 if options.once else options.count
+    before = sample()
     live = None
-    if not options.once and not options.json and sys.stdout.isatty() and importlib.util.find_spec("rich"):
+    if pages is None and not options.json and sys.stdout.isatty() and importlib.util.find_spec("rich"):
         from .top_rich import Screen
 
         live = Screen()
     try:
-        while True:
+        for _ in count() if pages is None else range(pages):
             time.sleep(options.interval)
-            now = CounterSample(views, options.topics)
-            page = figures(before, now)
+            now = sample()
+            page = page_of(before, now, options.rows)
             if live is not None:
                 live.show(page)
             else:
                 print(json.dumps(page) if options.json else "\n".join(lines(page)), flush=True)
-            if options.once:
-                return exits.OK
             before = now
+        return exits.OK
     finally:
         if live is not None:
             live.close()
 
 
+def page_of(before: CounterSample | UserSample, now: CounterSample | UserSample, rows: int) -> dict[str, Any]:
+    if isinstance(before, UserSample) and isinstance(now, UserSample):
+        return user_figures(before, now, rows)
+    assert isinstance(before, CounterSample)
+    assert isinstance(now, CounterSample)
+    return figures(before, now)
+
+
 def lines(page: dict[str, Any]) -> list[str]:
     """The page as text."""
+    if "users" in page:
+        return user_lines(page)
     rates = page["per_second"]
     out = [
         f"fanlight {page['version'] or '?'}  up {duration(page['uptime_seconds'])}  "

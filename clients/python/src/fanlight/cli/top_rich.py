@@ -9,6 +9,7 @@ from rich.text import Text
 
 from .text import shown
 from .top import RATES, duration
+from .top_users import COLUMNS, cells
 
 
 class Screen:
@@ -24,6 +25,8 @@ class Screen:
 
 
 def tables(page: dict[str, Any]) -> Group:
+    if "users" in page:
+        return Group(_users(page))
     return Group(_head(page), _rates(page), _topics(page), _slow(page))
 
 
@@ -72,4 +75,13 @@ def _slow(page: dict[str, Any]) -> Table:
             f"{each.get('dropped', 0):,}",
             Text(str(each.get("reason") or "")),
         )
+    return table
+
+
+def _users(page: dict[str, Any]) -> Table:
+    table = Table(title=f"users ({page['total']:,})", title_justify="left", expand=True)
+    for title, key in COLUMNS:
+        table.add_column(title, justify="left" if key in ("principal", "quota") else "right", no_wrap=True)
+    for user in page["users"]:
+        table.add_row(*map(Text, cells(user)))  # Text: a name in brackets is no markup
     return table
