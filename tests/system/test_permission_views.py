@@ -10,10 +10,13 @@ from urllib.parse import urlencode
 import pytest
 
 from fanlight_bench.launch import Broker, fanlightd
+from fanlight_broker.protocols.mqtt.packets import PubAck, Publish
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from tests.conftest import StartBroker
+from tests.system.mqtt_peer import MqttPeer
 from tests.system.test_permissions_file import post
-from tests.system.views import ask
-from tests.system.wire import Peer, Type, publish, subscribe
+from tests.system.views import ask, logged_once_it_is
+from tests.system.wire import Peer, Type, ping, publish, subscribe
 
 PERMISSIONS = """\
 # What is locked is nobody's.
@@ -263,3 +266,35 @@ async def test_metrics_of_quotas_and_refusals_are_by_user_and_group(
         assert 'fanlight_quota_used{principal="user alice",quantity="subscriptions"} 1.0' in text
         assert 'fanlight_quota_limit{principal="user alice",quantity="connections"} 2.0' in text
         assert text.count("fanlight_quota_holds_total ") == 3, "HELP, TYPE and the counter"
+
+
+@pytest.mark.parametrize("version", [V3, V5])
+async def test_a_flood_of_refused_messages_is_one_line_and_a_count(
+    start_broker: StartBroker, users: Path, permissions: Path, version: Version
+) -> None:
+    broker = start_broker(users_file=users, permissions=permissions)
+    count = 10_000
+    async with await MqttPeer.connect(
+        broker.mqtt_port, "flood", version=version, user_name="alice", password=b"wonder"
+    ) as peer:
+        for first in range(0, count, 1_000):
+            numbers = range(first, first + 1_000)
+            await peer.send(*(
+                Publish(f"site/bob/{each}", b"x", each % 2, packet_id=each % 2 or None) for each in numbers
+            ))
+            for _ in range(500):
+                assert isinstance(await peer.packet(), PubAck)
+    async with await Peer.connect(broker.port, user="bob", password="wonder", client="own") as bob:
+        for first in range(0, count, 1_000):
+            await bob.send(*(publish(f"site.alice.{each}") for each in range(first, first + 1_000)), ping(first))
+            assert len(await bob.until(Type.PONG)) == 1_001
+    found = seen(broker, "/stats")
+    assert found["publish_denied"] == 2 * count
+    assert seen(broker, "/permissions")["refused_without_rule"] == 2 * count
+    for client in ("flood", "own"):
+        lines = await logged_once_it_is(broker, "not_permitted", client=client)
+        assert [(line["user"], line["action"], line["rule"]) for line in lines] == [
+            ("alice" if client == "flood" else "bob", "publish", "(no rule)")
+        ]
+    metrics = ask(f"{broker.http_url}/metrics", user="root", password="wonder")[1]
+    assert f'fanlight_permission_group_denials_total{{action="publish",group="sensors"}} {2.0 * count}' in metrics

@@ -60,13 +60,14 @@ class Broker(Namespace):
         turns = Turns(ledger, next_turn, clock, cpu)
         shares = Shares(ledger, limits)
         flow = Flow(ledger, limits, turns.later, later)
-        self.everybody = EveryClient()
+        paces = Paces(flow, ledger, later)
+        self.everybody = EveryClient(shares, paces)
         self.namespaces = Namespaces(limits.namespaces_max, self._new_namespace, counts_of)
         self._swept_on = False  # the namespaces that a sweep has not come to wait for their turn
         self._journal: Journal = NO_JOURNAL
         self._formats: Callable[[bytes, str], int] | None = None
         super().__init__("", limits, Common(
-            ledger, Standstills(ledger), turns, Variants(), shares, flow, Paces(flow, ledger, later),
+            ledger, Standstills(ledger), turns, Variants(), shares, flow, paces,
             Marks(limits, shares, lambda number: number in self.everybody.by_number), Acknowledgements(flow),
             self.everybody, self.finish, self.home_of, later, wall,
         ), Unrestricted() if permissions is None else permissions)

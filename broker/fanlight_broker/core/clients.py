@@ -36,7 +36,8 @@ _tokens: Final[list[str]] = []  # for the next inboxes
 class EveryClient:
     """The clients of all namespaces by their numbers, in the order in which they connected."""
 
-    def __init__(self) -> None:
+    def __init__(self, shares: Shares, paces: Paces) -> None:
+        self._shares, self._paces = shares, paces
         self.by_number: dict[int, Client] = {}
         self.pools = Pools()
         self.too_large = 0  # messages and wills, by a quota
@@ -48,6 +49,11 @@ class EveryClient:
 
     def __iter__(self) -> Iterator[Client]:
         return iter(self.by_number.values())
+
+    @property
+    def refused_by_quotas(self) -> int:
+        """Connections, and messages over a rate."""
+        return self._shares.connections_refused + self._paces.refused
 
     def add(self, client: Client) -> None:
         self.connects = client.number

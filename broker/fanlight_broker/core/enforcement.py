@@ -145,7 +145,7 @@ class Enforcement:
 
     def count_with(self, other: "Enforcement") -> None:
         """Count denials together."""
-        self.denied, self.denied_by = other.denied, other.denied_by
+        self.denied, self.denied_by, self.denied_groups = other.denied, other.denied_by, other.denied_groups
 
     def close(self) -> None:
         """Nobody is left: give the classes back."""

@@ -8,7 +8,9 @@ from typing import Any, Final, NamedTuple
 
 import matchcore
 from fanlight_broker.core.namespace import Namespace
+from fanlight_broker.core.permissions import Action
 from fanlight_broker.core.ports import View
+from fanlight_broker.core.router import Router
 from fanlight_broker.core.selectors import where_of
 from fanlight_broker.core.subscription import Subscription, group_name_of, number_of
 from fanlight_broker.core.topics import SYNTAXES, first_word, masked, reserved, sees_reserved, words_of
@@ -46,9 +48,12 @@ def explain(
     total, filtered_total = len(plain), 0
     filtered: list[int] = []
     for screen in screens:
-        ids = list(screen.ids)
+        ids = yield from readable(broker.router, list(screen.ids), topic, syntax)
         if reached.wanted is not None:
             wanted = screen.screen.match(known)
+            if len(ids) < len(screen.ids):
+                left = frozenset(ids)
+                wanted = [id for id in wanted if id in left]
             reached.wanted.update(wanted)
             yield
             filtered = sorted((*filtered, *(yield from least(ids, limit, reached.wanted))))[:limit]
@@ -100,6 +105,15 @@ def least(ids: Sequence[int], limit: int, without: Container[int] = ()) -> Gener
         found = sorted((*found, *(id for id in ids[at : at + AT_ONCE] if id not in without)))[:limit]
         yield
     return found
+
+
+def readable(router: Router, ids: list[int], topic: bytes, syntax: str) -> Generator[None, None, list[int]]:
+    """Without those that are denied the topic by permissions, of subscriptions that are allowed in part."""
+    kept: list[int] = []
+    for at in range(0, len(ids), ROWS_AT_ONCE):
+        kept += router.readable(ids[at : at + ROWS_AT_ONCE], topic, syntax)
+        yield
+    return kept
 
 
 def matches_of(
@@ -155,7 +169,8 @@ def explain_client(
             for number, each in enumerate(list(one.subscriber.subscriptions)):
                 if number % CLIENTS_AT_ONCE == CLIENTS_AT_ONCE - 1:
                     yield
-                if reached.has(each):
+                denial = denial_of(broker, each, topic, syntax)
+                if reached.has(each) and denial is None:
                     matching += 1
                     continue
                 others += 1
@@ -163,7 +178,8 @@ def explain_client(
                     rows.append(
                         {
                             "filter": filter_of(each), "syntax": SYNTAXES[each.syntax_number],
-                            "where": where_of(each.condition), "reason": why_not(each, topic, syntax, fields),
+                            "where": where_of(each.condition),
+                            "reason": why_not(each, topic, syntax, fields, denial),
                         }
                     )
                     yield
@@ -171,7 +187,19 @@ def explain_client(
     return view | {"connected": connected, "matching": matching, "why_not_total": others, "why_not": rows}
 
 
-def why_not(subscription: Subscription, topic: bytes, syntax: str, fields: FieldValues | None = None) -> str:
+def denial_of(broker: Namespace, subscription: Subscription, topic: bytes, syntax: str) -> str | None:
+    """Why permissions leave a subscription that is allowed in part out of the route of a topic; None: they do not."""
+    enforcement = broker.enforcement
+    if not subscription.partly or enforcement.may_read(subscription, topic, SYNTAXES.index(syntax)):
+        return None
+    rule = enforcement.decide(subscription.owner, Action.SUBSCRIBE, topic, syntax).rule
+    return f"a permission denies it to read {shown_topic(topic, syntax)}{f': {rule}' if rule else ''}"
+
+
+def why_not(
+    subscription: Subscription, topic: bytes, syntax: str, fields: FieldValues | None = None, denial: str | None = None
+) -> str:
+    """denial: why permissions deny its owner the topic"""
     filter, filter_syntax = subscription.filter, SYNTAXES[subscription.syntax_number]
     if reserved(topic, syntax) and not sees_reserved(filter, filter_syntax, topic, syntax):
         root = text(first_word(topic, syntax))
@@ -179,6 +207,8 @@ def why_not(subscription: Subscription, topic: bytes, syntax: str, fields: Field
     if masked(filter, filter_syntax) != filter:
         return "the filter is of an inbox, and the topic is not below it"  # matchcore would say the inbox's word
     reason = matchcore.why_not(filter, filter_syntax, topic, syntax)
+    if reason is None and denial is not None:
+        return denial
     if reason is None and fields is not None and subscription.condition is not None:
         return not_true(subscription, fields)
     return reason or "it does match"
@@ -187,6 +217,10 @@ def why_not(subscription: Subscription, topic: bytes, syntax: str, fields: Field
 def not_true(subscription: Subscription, fields: FieldValues) -> str:
     """Why its selector is not true."""
     return why_not_true(subscription.condition.selector, fields) or "it is true"
+
+
+def shown_topic(topic: bytes, syntax: str) -> str:
+    return text(masked(topic, syntax))
 
 
 def filter_of(subscription: Subscription) -> str:

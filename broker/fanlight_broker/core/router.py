@@ -377,6 +377,10 @@ class Router:
         screens, plain = apart(self._by_id, *self._found(topic, syntax), SEPARATOR_OCTETS)
         return plain, screens
 
+    def readable(self, ids: Sequence[int], topic: bytes, syntax: str) -> Sequence[int]:
+        """Those of these subscriptions whose owners may have what is published on a topic: see Enforcement.may_read."""
+        return self._finder.without_denied(tuple(ids), topic, SYNTAXES.index(syntax)) if self._finder.partly else ids
+
     def in_force(self, ids: Iterable[int]) -> list[Subscription]:
         """The subscriptions that have these ids now; an id may be another one's than before."""
         found = [self._by_id[id] for id in ids if id < len(self._by_id)]

@@ -16,10 +16,12 @@ from dataclasses import dataclass, field
 from math import exp
 from typing import Final
 
+from fanlight_broker.core import enforcement
 from fanlight_broker.core.clients import EveryClient
 from fanlight_broker.core.content import Content
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.publishing import Publishing
+from fanlight_broker.core.shares import SharedPot
 from fanlight_broker.core.topics import BROKER_ROOT, BROKER_SYNTAX
 from fanlight_broker.wire.message import Format, Message
 
@@ -45,6 +47,9 @@ DROPPED: Final = (
     "dropped_newest", "dropped_oldest", "dropped_credit", "dropped_disconnect", "dropped_unspellable", "dropped_fault",
     "dropped_too_large", "dropped_queue", "dropped_session",
 )  # fmt: skip
+
+
+SHARES_REFUSED: Final = tuple(f"share_refused_{pot}" for pot in SharedPot)
 
 
 class SystemFormat(Format):
@@ -149,6 +154,8 @@ class SystemTopics:
             "clients/expired": counters["sessions_expired"],
             "connections/socket/count": counters["connections_accepted"],
             "connections/count": self._clients.connects,
+            "refused/permissions": sum(counters[name] for name in enforcement.COUNTERS),
+            "refused/quotas": self._clients.refused_by_quotas + sum(counters[name] for name in SHARES_REFUSED),
         }
 
     def _gauges(self) -> dict[str, int]:

@@ -6,12 +6,13 @@ from typing import Any
 import msgpack  # type: ignore[import-untyped]
 import pytest
 
-from fanlight_broker.core.errors import NotPermitted
+from fanlight_broker.core.errors import LimitExceeded, NotPermitted
 from fanlight_broker.core.inspection import COUNTERS, BrokerInspection
 from fanlight_broker.core.system_topics import DROPPED, LOADS, ROOT, SystemTopics
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.wire.message import Message
 from tests.broker.core import parts
+from tests.broker.core.reference import Reference, allow
 from tests.broker.core.sessions import Peer, World
 
 START = 1_000.0
@@ -97,6 +98,22 @@ def test_clients_are_counted_while_connected_and_while_their_session_waits() -> 
     assert system.values("clients", "disconnected", "total", "maximum", "expired") == {
         "disconnected": "0", "total": "1", "maximum": "3", "expired": "1",
     }  # fmt: skip
+
+
+def test_refusals_by_permissions_and_by_quotas_are_counted() -> None:
+    system = System(subscriptions_max=2, share_percent=50)
+    peer = system.world.connect("a")
+    peer.subscribe("t")
+    with pytest.raises(LimitExceeded):
+        peer.subscribe("u")
+    system.later(1)
+    assert system.values("refused", "permissions", "quotas") == {"permissions": "0", "quotas": "1"}
+    system.world.broker.use_permissions(Reference(allow("connect")))
+    for _ in range(2):
+        with pytest.raises(NotPermitted):
+            peer.publish("t", "x")
+    system.later(10)
+    assert int(system.value("refused/permissions") or 0) == 3, "two messages, and the subscription that has ended"
 
 
 def test_messages_and_their_payloads_are_counted_as_they_come_and_go() -> None:
