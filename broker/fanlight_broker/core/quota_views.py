@@ -25,6 +25,11 @@ QUOTA_ORDERS: Final = ("part", *TRAFFIC, "connections", "sessions", "held", "ref
 CONNECTIONS: Final = "connections"
 
 
+def part_of(used: int, limit: int) -> float:
+    """How much of a limit is used. A device that may have one connection, and has it, is not near its limit: 0."""
+    return 0.0 if used <= limit == 1 else used / max(1, limit)
+
+
 class Bound(NamedTuple):
     """One quantity of a principal. used: None, where it is a bound on each thing. quota: what its quota says."""
 
@@ -36,7 +41,7 @@ class Bound(NamedTuple):
 
     @property
     def part(self) -> float:
-        return (self.used or 0) / max(1, self.limit)
+        return part_of(self.used or 0, self.limit)
 
 
 class Usage(NamedTuple):
@@ -194,7 +199,7 @@ def quota_families(broker: Broker) -> Generator[None, None, list[MetricFamily]]:
         own = _used_of_quota(share)
         if not own:
             continue
-        placed = max(used / max(1, limit) for used, limit in own.values()), -number, share.principal, own
+        placed = max(part_of(used, limit) for used, limit in own.values()), -number, share.principal, own
         if len(largest) < SHOWN_MAX:
             heappush(largest, placed)
             continue

@@ -91,6 +91,16 @@ def test_a_quantity_that_a_quota_gets_later_is_shown_without_being_named_here() 
     assert row["quantities"]["connections"]["used"] == 1
 
 
+def test_who_has_the_one_connection_that_is_allowed_is_not_near_a_limit() -> None:
+    world = world_of(connections=1, subscriptions=10)
+    for number in (1, 2):
+        connected(world, address(number))
+    world.peers[-1].send(native.frame(6, 1, 1, "a"))
+    assert [(row["principal"], row["part"]) for row in view(world.broker)["quotas"]] == [
+        ("address 192.0.2.2", 0.1), ("address 192.0.2.1", 0.0),
+    ]
+
+
 def test_traffic_is_of_all_connections_of_a_user_also_of_those_that_have_ended() -> None:
     world = world_of()
     first, second = connected(world, address(1)), connected(world, address(1))
