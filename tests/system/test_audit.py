@@ -47,8 +47,8 @@ async def test_who_came_in_and_who_was_refused_is_noted(start_broker: StartBroke
     ]
     assert found[5] | {"time": ""} == {
         "time": "", "kind": "login", "user": "alice", "unverified_user": "", "how": "credentials", "groups": ["ops"],
-        "expires": None, "client": "c1", "address": "127.0.0.1", "protocol": "mqtt", "listener": "mqtt",
-        "certificate": "",
+        "expires": None, "permissions": None, "client": "c1", "address": "127.0.0.1", "protocol": "mqtt",
+        "listener": "mqtt", "certificate": "",
     }
     assert found[1]["reason"] == "wrong user name or password"
     assert [each["protocol"] for each in found[1:6]] == ["native", "http", "mqtt", "mqtt", "mqtt"]

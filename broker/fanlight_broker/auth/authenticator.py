@@ -310,7 +310,7 @@ class _Counted:
 def _note(identity: Identity, question: Question, how: str) -> None:
     audit.note(
         "login", user=identity.user, unverified_user=identity.label, how=HOW[how], groups=identity.groups,
-        expires=identity.expires, **_whence(question),
+        expires=identity.expires, permissions=identity.permissions or None, **_whence(question),
     )
 
 

@@ -113,7 +113,9 @@ class Tokens:
         if not isinstance(user, str) or why_not_a_user(user):
             raise AuthenticationFailed(f"the token has no user name that is allowed ({rules.user_claim})")
         groups = claim_of(claims, rules.groups_claim)
-        groups = groups.split(" ") if isinstance(groups, str) else [] if groups is None else groups
+        groups = [] if groups is None else groups
+        if isinstance(groups, str):
+            groups = [each for each in groups.split(" ") if each]
         limits = claim_of(claims, rules.limits_claim) or {}
         if reason := why_not_groups(groups) or why_not_limits(limits):
             raise AuthenticationFailed(f"the token is not valid: {reason}")

@@ -91,7 +91,10 @@ def test_claims_have_the_names_that_the_settings_say(tmp_path: Path) -> None:
     one = tokens(tmp_path, public("HS256"), user_claim="name", groups_claim="realm_access.roles")
     found = one.check(token(name="bob", realm_access={"roles": ["a"]}))
     assert (found.user, found.groups) == ("bob", {"a"})
-    assert tokens(tmp_path, public("HS256"), groups_claim="scope").check(token(scope="a b")).groups == {"a", "b"}
+    scoped = tokens(tmp_path, public("HS256"), groups_claim="scope")
+    assert scoped.check(token(scope="a b")).groups == {"a", "b"}
+    assert scoped.check(token(scope=" a ")).groups == {"a"}
+    assert scoped.check(token(scope="")).groups == frozenset()
     assert claim_of({"a.b": 1, "a": {"b": 2}}, "a.b") == 1
     assert claim_of({"a": {"b": 2}}, "a.b") == 2
     assert claim_of({"a": 1}, "a.b") is None
