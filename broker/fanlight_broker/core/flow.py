@@ -313,6 +313,9 @@ class Flow:
         begun = now - self.limits.pause_seconds_max + AT_ONCE
         for outbox, since in list(takewhile(lambda item: item[1] <= begun, self._choked.items())):
             del self._choked[outbox]
+            if outbox.sits_out:  # the broker itself does not send them (core/paces.py)
+                self._choked[outbox] = now
+                continue
             self._cut_off(outbox.owner, f"read no answers for {now - since:.1f} s (pause_seconds_max)")
         due = [each for each in (self._publishers_due.first, self._consumers_due.first) if each is not None]
         due += [since + self.limits.pause_seconds_max for since in islice(self._choked.values(), 1)]

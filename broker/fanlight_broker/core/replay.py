@@ -156,7 +156,7 @@ class Replay:
         try:
             self._reading = source.read(wanted, with_topic(encode), size_of) if self._keeps_topics \
                 else source.read(wanted, encode)
-        except FanlightError:
+        except Exception:
             self._place.end()
             raise
 

@@ -176,7 +176,8 @@ cdef class SocketSink(Sink):
             if not self.closing:
                 messages = octets = 0 if outbox.sits_out else INFINITY
                 outbox.delivery.least(now, &messages, &octets)
-                allowed = outbox.front(messages, octets)
+                if outbox.messages > messages or outbox.size - outbox.control_size > octets:
+                    allowed = outbox.front(messages, octets)    # else there is a token for each
             if allowed == 0:
                 if not outbox.sits_out:
                     self.sit_out()

@@ -170,6 +170,35 @@ def test_what_a_closing_connection_sends_is_paid_by_the_next_one() -> None:
     assert got(again) == 1
 
 
+def test_a_subscriber_that_is_sent_nothing_is_not_taken_for_silent() -> None:
+    world = native.World(idle_seconds_max=10)
+    world.broker.clients.quotas = ByAddress(PACED, deliver_messages=0.01)
+    subscriber, publisher = subscribed(world), connect_native(world, FREE)
+    publisher.send(native.publish("a", b"x") * 3)
+    for _ in range(30):
+        world.pass_time(4.0)
+        publisher.send(native.frame(11, 1))
+    assert not subscriber.gone
+    assert got(subscriber) == 2
+
+
+def test_a_client_whose_answers_wait_is_not_read_from_and_not_cut_off() -> None:
+    world = native.World(idle_seconds_max=0, control_bytes_max=100, pause_seconds_max=5)
+    world.broker.clients.quotas = ByAddress(PACED, deliver_messages=0.05)
+    subscriber, publisher = subscribed(world), connect_native(world, FREE)
+    publisher.send(native.publish("a", b"x") * 2)
+    for number in range(40):
+        subscriber.send(native.frame(11, number))
+    assert subscriber.held_back
+    for _ in range(19):
+        world.pass_time(1.0)
+    assert not subscriber.gone
+    assert got(subscriber) == 1
+    world.pass_time(2.0)
+    assert [fields[0] for fields in subscriber.frames()] == [4] + [12] * 40
+    assert not subscriber.held_back
+
+
 def test_other_quotas_reach_those_who_wait() -> None:
     world = native_world(deliver_messages=1)
     subscriber, publisher = subscribed(world), connect_native(world, FREE)

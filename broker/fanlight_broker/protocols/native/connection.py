@@ -176,6 +176,9 @@ class NativeConnection(ProtocolConnection):
     def check_silence(self, silence: float, now: float) -> None:
         """Ping a silent peer, and close the connection of one that stays silent."""
         most = self.broker.limits.idle_seconds_max
+        if self.outbox.sits_out:
+            self.lane.note_activity(now)  # PING would wait with what is not sent: the silence so far does not count
+            return
         if not most:
             return
         if silence >= most:
