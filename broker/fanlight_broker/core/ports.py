@@ -227,7 +227,7 @@ class Journal(Protocol):
         ...
 
     def queue_changed(self, queue: WorkQueue) -> None:
-        """A durable named queue is used now, or is not used any more."""
+        """A durable named queue is used now, or is not used any more, or has other filters."""
         ...
 
     def queue_purged(self, queue: WorkQueue) -> None:

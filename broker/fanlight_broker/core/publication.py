@@ -6,6 +6,7 @@ from typing import NamedTuple
 from fanlight_broker.core.marks import Mark
 from fanlight_broker.core.subscriber import Subscriber
 from fanlight_broker.wire.message import Message
+from fanlight_broker.wire.route import Route
 
 
 class Publication(NamedTuple):
@@ -16,3 +17,4 @@ class Publication(NamedTuple):
     due: float | None = None  # it is delayed until this time of `now`; None: it is routed at once
     ruled: bool = True  # routing rules may act on it; False: a queue has had it, and they did when it came first
     requests: bool = False  # it names a topic for the reply
+    route: Route | None = None  # who gets it, where the publisher's protocol says so; None: the topic's subscriptions

@@ -190,7 +190,7 @@ class Publishing:
             return self.router.own_route(topic, syntax)
         check_publisher(topic)
         self.enforcement.check_publish(publisher, message, requests=publication.requests)
-        return self.router.route(topic, syntax)
+        return publication.route if publication.route is not None else self.router.route(topic, syntax)
 
     def accept(
         self, publication: Publication, sender: Sender, now: float, receipt: Receipt | None = None

@@ -21,7 +21,6 @@ from fanlight_broker.core.errors import (
     LimitExceeded,
     MessagesGone,
     NoSuchQueue,
-    QueueInUse,
     StoreUnavailable,
     Unsupported,
 )
@@ -31,14 +30,14 @@ from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.permissions import Access, Action, Origin
 from fanlight_broker.core.ports import Journal
 from fanlight_broker.core.publishing import Publishing
+from fanlight_broker.core.queue_filters import QueueFilters
 from fanlight_broker.core.replay import ReplaySource
 from fanlight_broker.core.retained import Retained
 from fanlight_broker.core.session_queues import new_queue
 from fanlight_broker.core.shares import SharedPot
 from fanlight_broker.core.subscriber import Client, Subscriber
 from fanlight_broker.core.subscribing import Subscribing
-from fanlight_broker.core.subscription import Subscription
-from fanlight_broker.core.topics import SYNTAXES, parse_filter
+from fanlight_broker.core.topics import parse_filter
 from fanlight_broker.core.turns import Clock, Turns
 from fanlight_broker.core.work_queue import Overflow, QueueConsumer, QueueOptions, WorkQueue, within_quota
 from fanlight_broker.wire.ledger import Ledger
@@ -54,7 +53,6 @@ log: Final = event_log.get("queues")
 
 NAME_BYTES_MAX: Final = 255
 SWEPT_PER_LOOK: Final = 512  # messages of a queue that are brought in or dropped between two of the clock
-SAME_SELECTOR: Final = "all who declare it give the same selector, or none; give that, or choose another name"
 PROTOCOL: Final = "queue"  # of the subscriber that has a queue's filters, in views
 
 
@@ -72,12 +70,13 @@ class Queues:
         self._subscribing = subscribing
         self._publishing = publishing
         self._shares = subscribing.shares
-        self._router = subscribing.router
         self._ledger: Ledger = publishing.ledger
         self._turns = turns
         self._draining = Draining(turns)
+        self._filters = QueueFilters(subscribing)
         self._retained = retained
         self.source: ReplaySource | None = None  # of archived messages, by offset
+        self.watchers: list[Callable[[WorkQueue], None]] = []  # are called when a queue has ended, for whatever reason
         self._by_name: dict[str, WorkQueue] = {}
         self._ended = {  # what queues had done that have ended
             "queue_messages": 0, "queue_deliveries": 0, "queue_redeliveries": 0, "queue_acknowledged": 0,
@@ -130,7 +129,7 @@ class Queues:
         """
         found = self._by_name.get(name)
         if found is not None:
-            self._check_agreement(found, filters, options, condition)
+            found.check_agreement(filters, options, condition)
             self.check_reader(client.subscriber, found)
             return found
         if not 1 <= len(name.encode()) <= NAME_BYTES_MAX:
@@ -205,13 +204,24 @@ class Queues:
 
     def _bind(self, queue: WorkQueue) -> None:
         """Put its filters in force. Raises InvalidFilter."""
-        subscriber = queue.subscriber
-        variant = self._router.variants.of(subscriber.format)
-        for number, (text, syntax) in enumerate(queue.filters, 1):
-            binding = Subscription(
-                queue.inside.origin, variant, number, text, SYNTAXES.index(syntax), condition=queue.condition
-            )
-            self._subscribing.bind(subscriber, binding, queue.inside)
+        self._filters.enforce(queue)
+
+    def bind(self, client: Client, queue: WorkQueue, text: bytes, syntax: str) -> None:
+        """A queue that exists, and is not being filled, gets one filter more; nothing if it has it.
+
+        Raises InvalidFilter, NotPermitted, LimitExceeded.
+        """
+        if self._filters.add(client.subscriber, queue, text, syntax):
+            self._changed(queue)
+
+    def unbind(self, queue: WorkQueue, text: bytes, syntax: str) -> None:
+        """It has a filter no more; nothing if it has not."""
+        if self._filters.remove(queue, text, syntax):
+            self._changed(queue)
+
+    def _changed(self, queue: WorkQueue) -> None:
+        if queue.options.durable and queue.filling is None:
+            self.journal.queue_changed(queue)
 
     def _store(self, queue: WorkQueue) -> None:
         if queue.options.durable:
@@ -285,29 +295,15 @@ class Queues:
         inside.refuse_publishers(options.overflow in (None, Overflow.REFUSE_PUBLISHER))
         inside.buries = options.dead_letter is not None
 
-    @staticmethod
-    def _check_agreement(
-        queue: WorkQueue, filters: tuple[tuple[bytes, str], ...], options: QueueOptions, condition: "Condition | None"
-    ) -> None:
-        """Raises QueueInUse if a queue was made with something else than what is asked for."""
-        for each in filters:
-            if each not in queue.filters:
-                raise QueueInUse(queue.name, "filter")
-        if condition != queue.condition:
-            raise QueueInUse(queue.name, "where", SAME_SELECTOR)
-        different = options.first_difference(queue.options)
-        if different is not None:
-            raise QueueInUse(queue.name, different)
-
     def check_reader(self, subscriber: Subscriber, queue: WorkQueue) -> None:
         """Raises NotPermitted unless a subscriber may subscribe to all filters of the queue."""
-        for text, syntax in queue.filters:
+        for text, syntax in queue.subjects:
             self._subscribing.check(subscriber, text, syntax, whole=True)
 
     def check_manager(self, subscriber: Subscriber, queue: WorkQueue) -> None:
         """Raises NotPermitted unless it may do so, and may manage queues with these filters."""
         self.check_reader(subscriber, queue)
-        for text, syntax in queue.filters:
+        for text, syntax in queue.subjects:
             self._subscribing.enforcement.check_filter(subscriber, Action.QUEUE, text, syntax, whole=True)
 
     def may_manage(self, subscriber: Subscriber, queue: WorkQueue) -> bool:
@@ -316,14 +312,14 @@ class Queues:
         return all(
             self._subscribing.may_read_all(subscriber, text, syntax)
             and ask(subscriber, Action.QUEUE, text, syntax).access is Access.ALL
-            for text, syntax in queue.filters
+            for text, syntax in queue.subjects
         )
 
     def recheck(self, consumer: QueueConsumer, now: float) -> None:
         """Permissions have changed: end a consumer that may not read its queue any more."""
         queue, subscriber = consumer.queue, consumer.client.subscriber
         try:
-            for text, syntax in queue.filters:
+            for text, syntax in queue.subjects:
                 self._subscribing.check_permission(subscriber, text, syntax, whole=True)
         except FanlightError:
             self.leave(consumer, now)
@@ -351,6 +347,8 @@ class Queues:
             self.journal.queue_ended(queue)
         self._draining.drain(queue.inside, partial(self._drained, queue))
         log.info("queue_ended", queue=queue.name, lost=lost)
+        for watcher in self.watchers:
+            watcher(queue)
         return lost
 
     def _drained(self, queue: WorkQueue) -> None:
@@ -430,8 +428,8 @@ class Queues:
     def _set_unused(self, queue: WorkQueue, since: float | None) -> None:
         changed = (since is None) != (queue.unused_since is None)
         queue.unused_since = since
-        if changed and queue.options.durable and queue.filling is None:
-            self.journal.queue_changed(queue)
+        if changed and queue.options.unused_seconds is not None:
+            self._changed(queue)
 
     def confirm(self, then: Callable[[], None], receiver: Receiver | None = None) -> None:
         """Call `then` when what consumers of durable queues have acknowledged until now is stored."""

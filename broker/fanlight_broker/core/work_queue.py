@@ -4,16 +4,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from math import inf
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from fanlight_broker.core.errors import FanlightError, LimitExceeded
+from fanlight_broker.core.errors import FanlightError, LimitExceeded, QueueInUse
 from fanlight_broker.core.quota import Quota
 from fanlight_broker.core.subscriber import Client, Subscriber
+from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.wire.named_queue import NamedQueue
 from fanlight_broker.wire.window import Window
 
 if TYPE_CHECKING:
     from fanlight_broker.core.condition import Condition
+
+SAME_SELECTOR: Final = "all who declare it give the same selector, or none; give that, or choose another name"
+QUEUE_ROOT: Final = b"$queue."  # and the name of a queue: its subject
 
 
 class Overflow(StrEnum):
@@ -94,6 +98,11 @@ class Filling(Protocol):
     def cancel(self) -> None: ...
 
 
+def subject_of(name: str) -> tuple[bytes, str]:
+    """A queue as permissions know it by its name: a topic and its syntax."""
+    return QUEUE_ROOT + name.encode(), SYNTAXES[0]
+
+
 @dataclass(slots=True, eq=False)
 class WorkQueue:
     """A named queue. Its filters belong to a subscriber of its own, which is never connected."""
@@ -110,6 +119,27 @@ class WorkQueue:
     # Called when it is known that it can be filled, or with the error; None: that is known.
     waiting: list[Callable[[FanlightError | None], None]] | None = None
     failure: FanlightError | None = None  # why it could not be filled, and has ended
+    addressed: bool = False  # messages come to it by its name, too, and not by its filters alone
+
+    def check_agreement(
+        self, filters: tuple[tuple[bytes, str], ...], options: QueueOptions, condition: "Condition | None"
+    ) -> None:
+        """Raises QueueInUse if it was made with something else than what is asked for."""
+        for each in filters:
+            if each not in self.filters:
+                raise QueueInUse(self.name, "filter")
+        if condition != self.condition:
+            raise QueueInUse(self.name, "where", SAME_SELECTOR)
+        different = options.first_difference(self.options)
+        if different is not None:
+            raise QueueInUse(self.name, different)
+
+    @property
+    def subjects(self) -> tuple[tuple[bytes, str], ...]:
+        """The filters that permissions are asked about: its own, and one of its name if that leads messages to it."""
+        if self.filters and not self.addressed:
+            return self.filters
+        return *self.filters, subject_of(self.name)
 
     @property
     def unused_seconds(self) -> float:

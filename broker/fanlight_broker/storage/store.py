@@ -310,7 +310,7 @@ class Store:
 
     def queue_changed(self, queue: WorkQueue) -> None:
         journal = stored(queue.inside.queue)
-        if journal is not None and queue.options.unused_seconds is not None:
+        if journal is not None:
             self._report_queue(queue, journal)
 
     def _report_queue(self, queue: WorkQueue, journal: StoredQueueJournal) -> None:

@@ -90,6 +90,20 @@ def test_a_durable_queue_is_there_after_a_crash_with_what_was_not_acknowledged(t
     assert in_flight(consumer)[3:] == [(b"y2", 2), (b"y3", 1)]
 
 
+def test_filters_that_were_added_and_removed_are_so_after_a_crash(tmp_path: Path) -> None:
+    world = StoredWorld(tmp_path)
+    queue = declare(world)
+    world.broker.queues.bind(world.connect("maker").client, queue, b"u.*", "amqp")
+    world.broker.queues.unbind(queue, b"t/#", "mqtt")
+    world.turn()
+    world.crash()
+    found = world.broker.queues.find("work")
+    assert found.filters == ((b"u.*", "amqp"),)
+    publish(world, "x", topic="t/1")
+    publish(world, "y", topic="u/1")
+    assert len(found.inside) == 1
+
+
 def test_a_queue_that_is_not_durable_is_gone_and_so_is_one_that_has_ended(tmp_path: Path) -> None:
     world = StoredWorld(tmp_path)
     declare(world, name="brief", durable=False, unused_seconds=60.0)
