@@ -189,7 +189,10 @@ class Server:
             self._close()
 
 
-PORTS = ("native_port", "http_port", "mqtt_port", "mqtt_websocket_port", "mqtt_tls_port", "mqtt_websocket_tls_port")
+PORTS = (
+    "native_port", "http_port", "mqtt_port", "mqtt_websocket_port", "mqtt_tls_port", "mqtt_websocket_tls_port",
+    "amqp_port", "amqp_tls_port",
+)  # fmt: skip
 
 
 class Broker(Server):
@@ -219,6 +222,10 @@ class Broker(Server):
     @property
     def mqtt_port(self) -> int:
         return self.addresses["mqtt"][1]
+
+    @property
+    def amqp_port(self) -> int:
+        return self.addresses["amqp"][1]
 
     @property
     def url(self) -> str:

@@ -23,6 +23,7 @@ from fanlight_broker.measuring import Measuring
 from fanlight_broker.parts import Parts
 from fanlight_broker.permitting.part import Permitting
 from fanlight_broker.permitting.quota_part import QuotaPart
+from fanlight_broker.protocols.amqp.part import AmqpPart
 from fanlight_broker.protocols.mqtt.part import MqttPart
 from fanlight_broker.protocols.native.part import NativePart
 from fanlight_broker.ruling.part import Ruling
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 PROTOCOLS: Final[tuple[type[ProtocolPart], ...]] = (
     NativePart,
     MqttPart,
+    AmqpPart,
 )
 
 

@@ -21,7 +21,7 @@ METHODS: Final = (
 )  # fmt: skip
 TLS_HANDSHAKE: Final = b"\x16\x03"
 TLS_ALERT: Final = bytes.fromhex("15 0301 0002 02 28")  # fatal, handshake_failure (RFC 8446, 6): it has no text
-NOT_SPOKEN: Final = {b"AMQP": "AMQP"}  # by their first bytes
+NOT_SPOKEN: Final = {b"STOMP\n": "STOMP"}  # by their first bytes
 
 
 class PortGuide:

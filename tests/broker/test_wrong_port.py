@@ -3,6 +3,7 @@
 import pytest
 
 from fanlight_broker.assembly import PROTOCOLS
+from fanlight_broker.protocols.amqp.part import AmqpPart
 from fanlight_broker.protocols.mqtt.codec import encode
 from fanlight_broker.protocols.mqtt.part import MqttPart
 from fanlight_broker.protocols.mqtt.version import V3, V5
@@ -14,7 +15,8 @@ from tests.system.wire import hello
 BEGINNINGS = {
     HTTP: [b"GET / HTTP/1.1\r\n", b"POST /x HTTP/1.0\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"OPTIONS * HT"],
     TLS: [bytes.fromhex("16030100c8010000c40303"), bytes.fromhex("160303004a")],
-    NOT_SPOKEN[b"AMQP"]: [b"AMQP\x00\x00\x09\x01", b"AMQP\x03\x01\x00\x00"],
+    AmqpPart.title: [b"AMQP\x00\x00\x09\x01", b"AMQP\x03\x01\x00\x00"],
+    NOT_SPOKEN[b"STOMP\n"]: [b"STOMP\naccept-version:1.2\n"],
     MqttPart.title: [
         encode(connect("c", V3), V3), encode(connect("c"), V5), encode(connect("c" * 300), V5),
         encode(connect("c" * 40_000), V5), bytes.fromhex("1011 0006 4d5149736470 03 02 003c 0003 616263"),
@@ -26,7 +28,7 @@ CASES = [
 ]
 PORTS = {
     "native": 7420, "native_tls": 7423, "mqtt": 1883, "mqtt_tls": 8883, "mqtt_websocket": 8083,
-    "mqtt_websocket_tls": 8084, "http": 7421, "https": 7424,
+    "mqtt_websocket_tls": 8084, "amqp": 5672, "amqp_tls": 5671, "http": 7421, "https": 7424,
 }  # fmt: skip
 
 
@@ -68,7 +70,8 @@ def test_a_listeners_own_protocol_is_right_and_every_other_is_wrong(listener: st
         ("native", MqttPart.title, "this is MQTT; the broker speaks it on port 1883, by TLS on port 8883"),
         ("native", HTTP, "this is HTTP; the broker speaks it on port 7421, by TLS on port 7424"),
         ("native", TLS, "this is TLS; the broker speaks the protocol of this port by TLS on port 7423"),
-        ("native", NOT_SPOKEN[b"AMQP"], "this is AMQP; the broker does not speak it"),
+        ("native", NOT_SPOKEN[b"STOMP\n"], "this is STOMP; the broker does not speak it"),
+        ("native", AmqpPart.title, "this is AMQP; the broker speaks it on port 5672, by TLS on port 5671"),
         ("mqtt", HTTP, "this is HTTP; the broker speaks it on port 7421, by TLS on port 7424, and MQTT over "
                               "WebSocket on port 8083"),
         ("mqtt", NativePart.title, "this is Fanlight's native protocol; the broker speaks it on port 7420, by TLS on "

@@ -28,6 +28,7 @@ from fanlight_broker.config.values import Secret
 from fanlight_broker.core.limits import Durability, Limits, StoreDurability
 from fanlight_broker.core.listening_port import ListeningPort
 from fanlight_broker.core.setting import LISTENERS, Ge, Le, NeedsRestart, NoFlag, Reason, Unit
+from fanlight_broker.protocols.amqp.settings import AmqpSettings
 from fanlight_broker.protocols.mqtt.settings import MqttSettings
 from fanlight_broker.protocols.native.settings import NativeSettings
 
@@ -87,6 +88,7 @@ class Sources:
 
 @dataclass(frozen=True)
 class Settings(
+    AmqpSettings,
     MqttSettings,
     NativeSettings,
 ):

@@ -25,16 +25,20 @@ KIB = 1024
 
 
 class World:
-    """One broker and its connections. Keywords are limits."""
+    """One broker and its connections. Keywords are limits.
 
-    def __init__(self, *, receive_bytes: int = 64 * KIB, **limits: Any) -> None:
+    in_turns: what the broker puts off is done in the next turn, and not at once
+    """
+
+    def __init__(self, *, receive_bytes: int = 64 * KIB, in_turns: bool = False, **limits: Any) -> None:
         self.now = 1_000.0
+        self.soon: deque[Callable[[], Any]] = deque()
         # Unless a test is about them: full outboxes act at once, and clients may choose any policy.
         limits = {"burst_seconds_max": 0, "pause_allowed": True, **limits}
-        self.broker = Broker(Limits(**limits), schedule=lambda: None, next_turn=at_once)
+        next_turn = self.soon.append if in_turns else at_once
+        self.broker = Broker(Limits(**limits), schedule=lambda: None, next_turn=next_turn)
         self.shared = ReceiveBuffer(receive_bytes)
         self.peers: list[Peer] = []
-        self.soon: deque[Callable[[], Any]] = deque()
 
     def turn(self) -> None:
         """Run until nothing moves any more by itself."""

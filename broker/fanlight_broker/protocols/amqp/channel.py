@@ -1,0 +1,123 @@
+"""One channel (1.5): its methods go to its queues and exchanges, its consumers and its publisher.
+
+An error of a channel closes it: its consumers leave, and what they have not acknowledged returns to its queues. It is
+CLOSING then, and ignores everything, until the client has answered.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from fanlight_broker.protocols.amqp import basic_methods as basic
+from fanlight_broker.protocols.amqp import connection_methods as first
+from fanlight_broker.protocols.amqp import entity_methods as entity
+from fanlight_broker.protocols.amqp.consumers import ChannelConsumers
+from fanlight_broker.protocols.amqp.errors import AmqpError
+from fanlight_broker.protocols.amqp.methods import AnyMethod, method_frame
+from fanlight_broker.protocols.amqp.publish import ChannelPublisher
+from fanlight_broker.protocols.amqp.queue_methods import ChannelEntities
+from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
+from fanlight_broker.protocols.amqp.sides import ConnectionSide
+from fanlight_broker.protocols.amqp.vhost import DeclaredQueue
+
+
+class AmqpChannel:
+    def __init__(self, connection: ConnectionSide, number: int) -> None:
+        self.connection = connection
+        self.number = number
+        self.is_open = True  # else it waits for channel.close-ok, or is gone
+        self.entities = ChannelEntities(self)
+        self.consumers = ChannelConsumers(self)
+        self.publisher = ChannelPublisher(self)
+
+    def queue(self, name: str) -> DeclaredQueue:
+        return self.entities.queue(name)
+
+    # -- answers ----------------------------------------------------------------------------------------------------
+
+    def send(self, method: AnyMethod) -> None:
+        """At once."""
+        if self.is_open:
+            self.connection.outbox.write(method_frame(self.number, method))
+
+    def answer(
+        self, method: AnyMethod, answer: AnyMethod, *, stored: bool = False, then: Callable[[], None] | None = None
+    ) -> None:
+        """Answer a method, unless it wants none, behind the answers to what came before it; then call `then`.
+
+        stored  when all that it has changed is stored
+        """
+        silent = getattr(method, "no_wait", False)
+
+        def write() -> None:
+            if self.is_open and not silent:
+                self.connection.outbox.write(method_frame(self.number, answer))
+            if self.is_open and then is not None:
+                then()
+
+        self.connection.in_order(write, stored=stored)
+
+    # -- methods ----------------------------------------------------------------------------------------------------
+
+    def act(self, method: AnyMethod, now: float) -> None:
+        """Raises FanlightError."""
+        if self.publisher.under_way:
+            raise AmqpError(ReplyCode.UNEXPECTED_FRAME, "a method in place of the content of basic.publish")
+        HANDLERS[type(method)](self, method, now)
+
+    def flow(self, method: first.ChannelFlow, now: float) -> None:
+        if not method.active:
+            raise AmqpError(ReplyCode.NOT_IMPLEMENTED, "active=false")
+        self.answer(method, first.ChannelFlowOk(True))
+
+    def select_confirms(self, method: entity.ConfirmSelect, now: float) -> None:
+        self.publisher.confirming = True
+        self.answer(method, entity.ConfirmSelectOk())
+
+    def answer_access(self, method: first.AccessRequest, now: float) -> None:
+        self.answer(method, first.AccessRequestOk())
+
+    def ignore(self, method: AnyMethod, now: float) -> None:
+        """An answer that changes nothing."""
+
+    def refuse_transactions(self, method: AnyMethod, now: float) -> None:
+        raise AmqpError(ReplyCode.NOT_IMPLEMENTED, "transactions; use publisher confirms")
+
+    # -- its end ----------------------------------------------------------------------------------------------------
+
+    def end(self, now: float) -> None:
+        """Nothing more is sent on it but close and close-ok."""
+        if self.is_open:
+            self.is_open = False
+            self.publisher.abandon()
+            self.consumers.end_all(now)
+
+
+HANDLERS: Final[dict[type[AnyMethod], Callable[[AmqpChannel, Any, float], None]]] = {
+    first.ChannelFlow: AmqpChannel.flow,
+    first.ChannelFlowOk: AmqpChannel.ignore,
+    first.AccessRequest: AmqpChannel.answer_access,
+    entity.ExchangeDeclare: lambda channel, method, now: channel.entities.declare_exchange(method, now),
+    entity.ExchangeDelete: lambda channel, method, now: channel.entities.delete_exchange(method, now),
+    entity.ExchangeBind: lambda channel, method, now: channel.entities.bind_exchange(method, now),
+    entity.ExchangeUnbind: lambda channel, method, now: channel.entities.unbind_exchange(method, now),
+    entity.QueueDeclare: lambda channel, method, now: channel.entities.declare(method, now),
+    entity.QueueBind: lambda channel, method, now: channel.entities.bind_queue(method, now),
+    entity.QueueUnbind: lambda channel, method, now: channel.entities.unbind_queue(method, now),
+    entity.QueuePurge: lambda channel, method, now: channel.entities.purge(method, now),
+    entity.QueueDelete: lambda channel, method, now: channel.entities.delete(method, now),
+    basic.BasicQos: lambda channel, method, now: channel.consumers.qos(method, now),
+    basic.BasicConsume: lambda channel, method, now: channel.consumers.consume(method, now),
+    basic.BasicCancel: lambda channel, method, now: channel.consumers.cancel(method, now),
+    basic.BasicCancelOk: AmqpChannel.ignore,
+    basic.BasicGet: lambda channel, method, now: channel.consumers.get(method, now),
+    basic.BasicAck: lambda channel, method, now: channel.consumers.acknowledge(method, now),
+    basic.BasicReject: lambda channel, method, now: channel.consumers.reject(method, now),
+    basic.BasicNack: lambda channel, method, now: channel.consumers.refuse(method, now),
+    basic.BasicRecover: lambda channel, method, now: channel.consumers.recover(method, now),
+    basic.BasicRecoverAsync: lambda channel, method, now: channel.consumers.recover(method, now),
+    basic.BasicPublish: lambda channel, method, now: channel.publisher.begin(method, now),
+    entity.ConfirmSelect: AmqpChannel.select_confirms,
+    entity.TxSelect: AmqpChannel.refuse_transactions,
+    entity.TxCommit: AmqpChannel.refuse_transactions,
+    entity.TxRollback: AmqpChannel.refuse_transactions,
+}

@@ -1,0 +1,388 @@
+"""One AMQP connection (1.4): negotiation, login, tune, open, heartbeats, close; its channels' frames go to them.
+
+    AMQP 0 0 9 1 --> start --> start-ok --> (login) --> tune --> tune-ok, open --> open-ok --> channels --> close
+
+The loop over the input, and the life cycle of all connections, are in core/connection.py; state.py has what is legal.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from fanlight_broker import __version__, event_log
+from fanlight_broker.core import errors
+from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.connection import ConnectionState, ProtocolConnection
+from fanlight_broker.core.identity import Identity
+from fanlight_broker.core.ports import Transport
+from fanlight_broker.core.subscriber import Client, Subscriber
+from fanlight_broker.core.subscription import Subscription
+from fanlight_broker.protocols.amqp import connection_methods as first
+from fanlight_broker.protocols.amqp.channel import AmqpChannel
+from fanlight_broker.protocols.amqp.errors import AmqpError, amqp_error, frame_error, reply_text
+from fanlight_broker.protocols.amqp.format import FORMAT
+from fanlight_broker.protocols.amqp.frames import FRAME_MIN_SIZE, HEARTBEAT, PROTOCOL_HEADER, FrameType, check_heartbeat
+from fanlight_broker.protocols.amqp.lane import AmqpLane
+from fanlight_broker.protocols.amqp.login import credentials_of, offered
+from fanlight_broker.protocols.amqp.methods import AnyMethod, decode_method, ids_of, method_frame, name_of
+from fanlight_broker.protocols.amqp.options import CHANNEL_MAX, FRAME_MAX, AmqpCounts, AmqpOptions
+from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
+from fanlight_broker.protocols.amqp.state import LEGAL, ON_CHANNELS, Phase
+from fanlight_broker.protocols.amqp.vhost import Vhost, Vhosts
+from fanlight_broker.wire.inbox import Inbox, ReceiveBuffer
+from fanlight_broker.wire.lane import TOO_LARGE
+
+CAPABILITIES: Final = {
+    "publisher_confirms": True, "exchange_exchange_bindings": True, "basic.nack": True,
+    "consumer_cancel_notify": True, "connection.blocked": True, "authentication_failure_close": True,
+    "per_consumer_qos": True,
+}  # fmt: skip
+SERVER_PROPERTIES: Final = {
+    "product": "Fanlight", "version": __version__, "platform": "Python", "copyright": "", "information": "",
+    "cluster_name": "fanlight", "capabilities": CAPABILITIES,
+}  # fmt: skip
+SILENT_INTERVALS: Final = 2  # of heartbeats, after which a peer is gone (4.2.7)
+BUSY: Final = 1_024  # bytes unsent: a client that reads so late gets no heartbeats or notices on top
+NO_METHOD: Final = (0, 0)
+PUBLISH_IDS: Final = (60, 40)
+CODES_OF_REASONS: Final = {
+    "idle_timeout": ReplyCode.CONNECTION_FORCED, "not_permitted": ReplyCode.ACCESS_REFUSED,
+    "internal_error": ReplyCode.INTERNAL_ERROR,
+}  # fmt: skip
+
+
+class AmqpConnection(ProtocolConnection):
+    """The protocol side of one connection."""
+
+    protocol: Final = "amqp"
+    log = event_log.get("amqp")
+    lane: AmqpLane
+
+    def __init__(
+        self, options: AmqpOptions, counts: AmqpCounts, vhosts: Vhosts, broker: Broker, transport: Transport,
+        shared: ReceiveBuffer, now: float,
+    ) -> None:
+        outbox, inbox, limits = broker.new_outbox(), Inbox(shared, broker.ledger), broker.limits
+        inbox.read_max = FRAME_MIN_SIZE
+        inbox.stranger(inbox.read_max)
+        super().__init__(broker, transport, now, AmqpLane(
+            inbox, outbox, broker.routes, broker.ledger, frame_max=FRAME_MIN_SIZE, control_max=limits.control_bytes_max,
+        ))
+        self.options = options
+        self.counts = counts
+        self.phase = Phase.HEADER
+        self.frame_max = FRAME_MIN_SIZE  # bytes of a frame, as both have agreed
+        self.heartbeat = 0  # seconds; 0: none
+        self.login = ""  # the user of the login, as the client gave it
+        self.gave_up = False  # the message at hand waited for a queue for too long
+        self.done = False  # the frame at hand was passed before an error was raised
+        self.kombu = self.wants_cancels = False  # what the client is, and has announced
+        self._wants_blocked = self._wants_close = False
+        self._vhosts = vhosts
+        self._vhost: Vhost | None = None
+        self._properties: dict[str, Any] = {}
+        self._channels: dict[int, AmqpChannel] = {}
+        self._at = NO_METHOD  # class and method that an error is about
+        self._beaten_at = now
+        self._full_since: float | None = None
+        self._told_blocked = False
+
+    @property
+    def vhost(self) -> Vhost:
+        assert self._vhost is not None
+        return self._vhost
+
+    @property
+    def core_client(self) -> Client:
+        assert self.client is not None
+        return self.client
+
+    @property
+    def subscriber(self) -> Subscriber:
+        return self.core_client.subscriber
+
+    # -- answers ----------------------------------------------------------------------------------------------------
+
+    def in_order(self, write: Callable[[], None], *, stored: bool = False) -> None:
+        """Call `write` behind the answers that wait; stored: and when all that has changed until now is stored."""
+        if stored or self.lane.pending_acks:
+            self.broker.acknowledgements.commit(write, self.lane, recorded=False)
+        else:
+            write()
+
+    def _send(self, method: AnyMethod) -> None:
+        self.outbox.write(method_frame(0, method))
+
+    # -- input ------------------------------------------------------------------------------------------------------
+
+    def recognises(self, first_bytes: bytes) -> bool:
+        return first_bytes.startswith(PROTOCOL_HEADER[:4])
+
+    def handle(self, now: float) -> None:
+        if self.phase is Phase.HEADER:
+            self._on_header(self.lane.frame())
+            return
+        kind, number, payload = self.lane.kind, self.lane.channel, self.lane.frame()
+        self._at = NO_METHOD
+        if kind == FrameType.HEARTBEAT:
+            try:
+                check_heartbeat(number, len(payload))
+            except AmqpError as error:
+                if number:
+                    raise AmqpError(ReplyCode.UNEXPECTED_FRAME, error.text) from error
+                raise
+        ids = ids_of(payload)
+        method = decode_method(payload)
+        self._at = ids
+        if number == 0:
+            if type(method) not in LEGAL[self.phase]:
+                raise AmqpError(ReplyCode.COMMAND_INVALID, f"{name_of(method)} is not allowed now on channel 0")
+            HANDLERS[type(method)](self, method, now)
+        else:
+            self._on_channel_method(number, method, now)
+
+    def _on_header(self, octets: bytes) -> None:
+        if octets != PROTOCOL_HEADER:
+            self.outbox.write(PROTOCOL_HEADER)
+            self.failed = "unsupported_version"
+            self.leave("another version of AMQP")
+            return
+        self.lane.greeted = True
+        self.phase = Phase.START
+        mechanisms = " ".join(offered(self.transport.certified)).encode()
+        self._send(first.ConnectionStart(0, 9, SERVER_PROPERTIES, mechanisms, b"en_US"))
+
+    def publish(self, now: float) -> bool:
+        """A content frame."""
+        number, self._at, self.done = self.lane.channel, PUBLISH_IDS, False
+        channel = self._channels.get(number)
+        if channel is not None and not channel.is_open:
+            self.lane.done()
+            return True
+        try:
+            if channel is None:
+                if self.phase is not Phase.RUNNING:
+                    raise AmqpError(ReplyCode.UNEXPECTED_FRAME, "content before connection.open")
+                code = ReplyCode.UNEXPECTED_FRAME if number == 0 else ReplyCode.CHANNEL_ERROR
+                raise AmqpError(code, f"content on channel {number}, which is not open")
+            taken = channel.publisher.take(now)
+        except errors.FanlightError as error:
+            if not self.done:
+                self.lane.done()
+            self._failed(channel, error, now)
+            return True
+        if taken:
+            self._full_since, self.gave_up = None, False
+        return taken
+
+    def wait_for_room(self, now: float) -> None:
+        if self._full_since is None:
+            self._full_since = now
+        self.lane.hold_back(None)
+
+    def reject(self, event: int) -> None:
+        self._at = NO_METHOD
+        if event == TOO_LARGE:
+            raise frame_error(f"a frame of {self.lane.frame_size} bytes; at most {self.lane.frame_max}")
+        raise frame_error(self.lane.fault)
+
+    # -- negotiation ------------------------------------------------------------------------------------------------
+
+    def _on_start_ok(self, method: first.ConnectionStartOk, now: float) -> None:
+        self._properties = dict(method.client_properties)
+        capabilities = self._properties.get("capabilities")
+        known = capabilities if isinstance(capabilities, dict) else {}
+        self.wants_cancels = known.get("consumer_cancel_notify") is True
+        self._wants_blocked = known.get("connection.blocked") is True
+        self._wants_close = known.get("authentication_failure_close") is True
+        self.kombu = self._properties.get("product") == "py-amqp"
+        self._at = NO_METHOD
+        user, password = credentials_of(method.mechanism, method.response, self.transport.certified)
+        self.login = user or ""
+        name = self._name()
+        self.broker.clients.check_names(name, user)
+        self.verify(user, password, now, name or "")
+
+    def _name(self) -> str | None:
+        name = self._properties.get("connection_name")
+        return name if isinstance(name, str) and name else None
+
+    def welcome(self, identity: Identity, now: float) -> None:
+        agent = " ".join(
+            str(value) for value in map(self._properties.get, ("product", "version")) if isinstance(value, str)
+        )
+        self._properties = {}
+        self.client = self.broker.clients.connect(
+            self.outbox, self, now,
+            name=None, user=identity.user, verified=identity.verified, label=identity.label, agent=agent,
+            address=self.transport.address, port=self.transport.port, protocol=self.protocol, format=FORMAT,
+            origin=self.origin_of(identity), limits=identity.limits,
+        )
+        self.state = ConnectionState.CONNECTED
+        self.phase = Phase.TUNE
+        self.admit()
+        self._send(first.ConnectionTune(CHANNEL_MAX, FRAME_MAX, self.options.heartbeat_seconds))
+
+    def _on_tune_ok(self, method: first.ConnectionTuneOk, now: float) -> None:
+        if not 1 <= method.channel_max <= CHANNEL_MAX:
+            raise AmqpError(ReplyCode.NOT_ALLOWED, f"channel_max {method.channel_max}; 1 to {CHANNEL_MAX}")
+        if not FRAME_MIN_SIZE <= method.frame_max <= FRAME_MAX:
+            raise AmqpError(ReplyCode.NOT_ALLOWED, f"frame_max {method.frame_max}; {FRAME_MIN_SIZE} to {FRAME_MAX}")
+        self.frame_max = self.lane.frame_max = method.frame_max
+        self.heartbeat = method.heartbeat
+        # A message with all of its frames: heads and ends of those of the body, method and content header.
+        frames = self.options.message_bytes_max // (self.frame_max - 8) + 2
+        self.outbox.frame_max = self.options.message_bytes_max + 8 * frames + FRAME_MAX
+        self.phase = Phase.OPEN
+
+    def _on_open(self, method: first.ConnectionOpen, now: float) -> None:
+        self._vhost = self._vhosts.open(method.virtual_host, self.broker)
+        self.phase = Phase.RUNNING
+        self._send(first.ConnectionOpenOk())
+
+    def _on_close(self, method: first.ConnectionClose, now: float) -> None:
+        self._send(first.ConnectionCloseOk())
+        self.leave(f"the client closed it: {method.reply_code} {method.reply_text[:60]!r}")
+
+    def _on_close_ok(self, method: first.ConnectionCloseOk, now: float) -> None:
+        raise AmqpError(ReplyCode.COMMAND_INVALID, "connection.close-ok without a close")
+
+    def _on_update_secret(self, method: first.ConnectionUpdateSecret, now: float) -> None:
+        raise AmqpError(ReplyCode.NOT_IMPLEMENTED, "connection.update-secret; connect anew with the new secret")
+
+    # -- channels ---------------------------------------------------------------------------------------------------
+
+    def _on_channel_method(self, number: int, method: AnyMethod, now: float) -> None:
+        if type(method) not in ON_CHANNELS:
+            raise AmqpError(ReplyCode.COMMAND_INVALID, f"{name_of(method)} is not for clients, or not for a channel")
+        if self.phase is not Phase.RUNNING:
+            raise AmqpError(ReplyCode.CHANNEL_ERROR, f"{name_of(method)} before connection.open")
+        channel = self._channels.get(number)
+        match method:
+            case first.ChannelOpen():
+                self._open(number, channel)
+                return
+            case _ if channel is None:
+                raise AmqpError(ReplyCode.CHANNEL_ERROR, f"{name_of(method)} on channel {number}, which is not open")
+            case first.ChannelClose():
+                self._close(channel, now)
+                return
+            case first.ChannelCloseOk():
+                if channel.is_open:
+                    raise AmqpError(ReplyCode.CHANNEL_ERROR, "channel.close-ok without a close")
+                self._forget(channel)
+                return
+        if not channel.is_open:
+            return
+        try:
+            channel.act(method, now)
+        except errors.FanlightError as error:
+            self._failed(channel, error, now)
+
+    def _open(self, number: int, channel: AmqpChannel | None) -> None:
+        if channel is not None:
+            raise AmqpError(ReplyCode.CHANNEL_ERROR, f"channel {number} is open already")
+        if len(self._channels) >= CHANNEL_MAX:
+            raise AmqpError(ReplyCode.NOT_ALLOWED, f"more channels than the {CHANNEL_MAX} that were agreed on")
+        self._channels[number] = AmqpChannel(self, number)
+        self.counts.channels += 1
+        self.counts.channels_opened += 1
+        self.outbox.write(method_frame(number, first.ChannelOpenOk()))
+
+    def _close(self, channel: AmqpChannel, now: float) -> None:
+        """By its client."""
+        channel.end(now)
+        self._forget(channel)
+        self.outbox.write(method_frame(channel.number, first.ChannelCloseOk()))
+
+    def _forget(self, channel: AmqpChannel) -> None:
+        del self._channels[channel.number]
+        self.counts.channels -= 1
+
+    def _failed(self, channel: AmqpChannel | None, error: errors.FanlightError, now: float) -> None:
+        """Close the channel. Raises the error again if it closes the connection."""
+        found = amqp_error(error)
+        if channel is None or found.closes_all:
+            raise found from error
+        self.note_refusal(found.code.name.lower(), found.text)
+        self.counts.channel_errors += 1
+        channel.end(now)
+        self.outbox.write(method_frame(
+            channel.number, first.ChannelClose(found.code, found.reply_text, *self._at)
+        ))
+
+    # -- life cycle -------------------------------------------------------------------------------------------------
+
+    def fail(self, error: errors.FanlightError) -> None:
+        if self.state is ConnectionState.CLOSED:
+            return
+        found = amqp_error(error)
+        self.note_failure(found.code.name, found.text)
+        refused = self.client is None and isinstance(error, errors.AuthenticationFailed | errors.NotPermitted)
+        if self.phase is not Phase.HEADER and (self._wants_close or not refused):
+            text = found.reply_text
+            if refused:
+                text = reply_text(ReplyCode.ACCESS_REFUSED, "Login was refused")
+            self._send(first.ConnectionClose(found.code, text, *self._at))
+        self.leave(f"closed by the broker: {found.code.name.lower()}")
+
+    def end(self) -> None:
+        now = self.transport.now()
+        for channel in [*self._channels.values()]:
+            channel.end(now)
+            self._forget(channel)
+        if self._vhost is not None:
+            for queue in self._vhost.owned(self):
+                self.broker.queues.end(queue.work, "connection_ended")
+        self._properties = {}
+
+    def farewell(self, reason: str, text: str) -> bytes | None:
+        if self.phase is Phase.HEADER:
+            return None
+        code = CODES_OF_REASONS.get(reason, ReplyCode.CONNECTION_FORCED)
+        return method_frame(0, first.ConnectionClose(code, reply_text(code, text)))
+
+    def idle(self, now: float) -> None:
+        if self._full_since is not None and self.blocked and self.state is ConnectionState.CONNECTED:
+            self.gave_up = now - self._full_since >= self.broker.limits.unkept_seconds_max
+            self.unblock(now)
+            return
+        if self.heartbeat and self.state is ConnectionState.CONNECTED and self.phase is Phase.RUNNING \
+                and now - self._beaten_at >= self.heartbeat / 2:
+            self._beaten_at = now
+            if self.outbox.size < BUSY:
+                self.outbox.write(HEARTBEAT)
+        super().idle(now)
+
+    def check_silence(self, silence: float, now: float) -> None:
+        if self.heartbeat and silence >= SILENT_INTERVALS * self.heartbeat:
+            self.leave(f"no frame for {silence:.1f} s: missed heartbeats")
+
+    def refill(self, now: float) -> None:
+        for channel in [*self._channels.values()]:
+            channel.consumers.drained(now)
+
+    def notify_held(self, held: bool, seconds: float) -> None:
+        if not self._wants_blocked or self.state is not ConnectionState.CONNECTED or held == self._told_blocked:
+            return
+        if held and self.outbox.size >= BUSY:
+            return
+        self._told_blocked = held
+        self._send(first.ConnectionBlocked("a consumer is slow, or the store is full") if held
+                   else first.ConnectionUnblocked())
+
+    def subscription_ended(self, subscription: Subscription, reason: str) -> None:
+        """AMQP clients have consumers and no subscriptions of their own."""
+
+    @property
+    def things(self) -> tuple[object, ...]:
+        return *super().things, self._channels
+
+
+HANDLERS: Final[dict[type[AnyMethod], Callable[[AmqpConnection, Any, float], None]]] = {
+    first.ConnectionStartOk: AmqpConnection._on_start_ok,
+    first.ConnectionTuneOk: AmqpConnection._on_tune_ok,
+    first.ConnectionOpen: AmqpConnection._on_open,
+    first.ConnectionClose: AmqpConnection._on_close,
+    first.ConnectionCloseOk: AmqpConnection._on_close_ok,
+    first.ConnectionUpdateSecret: AmqpConnection._on_update_secret,
+}

@@ -1,0 +1,324 @@
+"""Consumers of one channel, its deliveries and their acknowledgements (1.8.3).
+
+A delivery's tag counts on the channel; `format.ChannelTags` has whose it is. basic.get is a consumer, too, which is
+open for one message at a time and counts for nobody.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from math import inf
+
+from fanlight_broker.core.work_queue import QueueConsumer
+from fanlight_broker.protocols.amqp import basic_methods as basic
+from fanlight_broker.protocols.amqp.content_frames import deliver_writer, get_writer
+from fanlight_broker.protocols.amqp.errors import AmqpError
+from fanlight_broker.protocols.amqp.format import AmqpDeliveryFormat, ChannelTags
+from fanlight_broker.protocols.amqp.methods import method_frame
+from fanlight_broker.protocols.amqp.options import CONSUMERS_MAX
+from fanlight_broker.protocols.amqp.queue_methods import generated
+from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
+from fanlight_broker.protocols.amqp.sides import ChannelSide
+from fanlight_broker.protocols.amqp.vhost import ROOT_VHOST, DeclaredQueue
+from fanlight_broker.wire.message import Variant
+from fanlight_broker.wire.named_queue import NamedQueue
+from fanlight_broker.wire.operating import read_soon
+from fanlight_broker.wire.window import Window
+
+
+@dataclass(slots=True, eq=False)
+class ChannelConsumer:
+    """tag: None for the one that basic.get uses. core: None for that, too."""
+
+    number: int
+    tag: str | None
+    queue: DeclaredQueue
+    window: Window
+    core: QueueConsumer | None
+    automatic: bool
+    cancelled: bool = False
+
+    @property
+    def inside(self) -> NamedQueue:
+        return self.queue.work.inside
+
+
+class ChannelConsumers:
+    def __init__(self, channel: ChannelSide) -> None:
+        self._channel = channel
+        self._connection = channel.connection
+        self._broker = channel.connection.broker
+        self.tags = ChannelTags(self._settle_soon)
+        self.prefetch = 0  # of consumers that begin from now on; 0: the broker's limit
+        self._by_tag: dict[str, ChannelConsumer] = {}
+        self._by_number: dict[int, ChannelConsumer] = {}
+        self._getters: dict[str, ChannelConsumer] = {}  # by the queue's name
+        self._numbers = 0
+        self._lost_up_to = 0  # deliveries up to this tag may be of queues that have ended
+
+    def __len__(self) -> int:
+        return len(self._by_tag)
+
+    @property
+    def prefetch_max(self) -> int:
+        return self._broker.limits.prefetch_max
+
+    def _new_number(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+    # -- consume, cancel --------------------------------------------------------------------------------------------
+
+    def qos(self, method: basic.BasicQos, now: float) -> None:
+        if method.prefetch_size:
+            raise AmqpError(ReplyCode.NOT_IMPLEMENTED, f"prefetch_size!=0 ({method.prefetch_size})")
+        if method.global_:
+            raise AmqpError(ReplyCode.NOT_IMPLEMENTED, "one prefetch for a channel: use global=false")
+        self.prefetch = method.prefetch_count
+        self._channel.answer(method, basic.BasicQosOk())
+        if self._connection.kombu:  # its QoS.update relies on it: see docs/decisions/0025-amqp.md
+            for consumer in [*self._by_tag.values()]:
+                if consumer.core is not None and not consumer.automatic:
+                    self._broker.queues.change(consumer.core, self.prefetch or self.prefetch_max)
+                    self._broker.queues.start(consumer.core, now)
+
+    def consume(self, method: basic.BasicConsume, now: float) -> None:
+        connection, broker = self._connection, self._broker
+        queue = self._channel.queue(method.queue)
+        tag = method.consumer_tag or generated("amq.ctag-")
+        if tag in self._by_tag:
+            raise AmqpError(ReplyCode.NOT_ALLOWED, f"attempt to reuse consumer tag '{tag}'")
+        if len(self) >= CONSUMERS_MAX:
+            raise AmqpError(ReplyCode.PRECONDITION_FAILED, f"a channel has at most {CONSUMERS_MAX} consumers")
+        if "x-priority" in method.arguments:
+            raise AmqpError(ReplyCode.NOT_IMPLEMENTED, "x-priority: consumers take turns")
+        if queue.exclusive_consumer or (method.exclusive and queue.consumers):
+            raise AmqpError(
+                ReplyCode.ACCESS_REFUSED, f"queue '{queue.work.name}' in vhost '{ROOT_VHOST}' in exclusive use"
+            )
+        broker.queues.check_reader(connection.subscriber, queue.work)
+        number = self._new_number()
+        writer = deliver_writer(self._channel.number, tag, connection.frame_max)
+        variant = Variant(AmqpDeliveryFormat(self.tags, writer, automatic=method.no_ack))
+        prefetch = self.prefetch_max if method.no_ack else self.prefetch or self.prefetch_max
+        core = broker.queues.consume(
+            connection.core_client, number, queue.work, variant, prefetch, inf, partial(self._ended, number)
+        )
+        consumer = ChannelConsumer(number, tag, queue, core.window, core, method.no_ack)
+        self._by_tag[tag] = self._by_number[number] = consumer
+        queue.consumers += 1
+        queue.exclusive_consumer = method.exclusive
+        self._channel.answer(method, basic.BasicConsumeOk(tag), then=partial(self._begin, consumer))
+
+    def _begin(self, consumer: ChannelConsumer) -> None:
+        """Its client has consume-ok."""
+        if self._by_number.get(consumer.number) is consumer and consumer.core is not None and not consumer.cancelled:
+            self._broker.queues.start(consumer.core, self._broker.ledger.now)
+
+    def cancel(self, method: basic.BasicCancel, now: float) -> None:
+        consumer = self._by_tag.pop(method.consumer_tag, None)
+        self._channel.answer(method, basic.BasicCancelOk(method.consumer_tag))
+        if consumer is None or consumer.core is None:
+            return
+        consumer.cancelled = True
+        self._settle()
+        if consumer.window.in_flight and not consumer.inside.single:
+            # What it has may still be acknowledged: it leaves when all of that is.
+            self._broker.queues.change(consumer.core, paused=True)
+        else:
+            self._leave(consumer, now)
+        self._connection.vhost.left(consumer.queue)
+
+    def _leave(self, consumer: ChannelConsumer, now: float) -> None:
+        """What it has not acknowledged is for others."""
+        if self._by_number.pop(consumer.number, None) is None:
+            return
+        if consumer.window.in_flight:
+            self._forget_deliveries(consumer.number)
+        if consumer.core is not None:
+            self._broker.queues.leave(consumer.core, now)
+        elif not consumer.window.ended:
+            self._getters.pop(consumer.queue.work.name, None)
+            consumer.inside.remove(consumer.window, now)
+
+    def _ended(self, number: int, reason: str) -> None:
+        """The broker has ended the queue, or the consumer."""
+        consumer = self._by_number.pop(number, None)
+        if consumer is None:
+            return
+        self._forget_deliveries(number)
+        if consumer.cancelled or consumer.tag is None:
+            return
+        del self._by_tag[consumer.tag]
+        consumer.queue.consumers -= 1
+        if self._connection.wants_cancels:
+            self._broker.turns.later(partial(self._notify_cancel, consumer.tag))
+
+    def _notify_cancel(self, tag: str) -> None:
+        if self._channel.is_open:
+            self._connection.outbox.write(method_frame(self._channel.number, basic.BasicCancel(tag, True)))
+
+    def _forget_deliveries(self, number: int) -> None:
+        """They are not its any more: an acknowledgement that is on its way is no mistake."""
+        deliveries = self.tags.deliveries
+        for tag in [tag for tag, (whose, _) in deliveries.items() if whose == number]:
+            del deliveries[tag]
+        self._lost_up_to = self.tags.last
+
+    def end_all(self, now: float) -> None:
+        """The channel is closed, or its connection has ended."""
+        self._settle()
+        for consumer in [*self._by_number.values()]:
+            live = consumer.core is not None and not consumer.cancelled
+            self._leave(consumer, now)
+            if live:
+                self._connection.vhost.left(consumer.queue)
+        self._by_tag.clear()
+        self.tags.deliveries.clear()
+
+    def drained(self, now: float) -> None:
+        """The outbox has room again."""
+        for consumer in [*self._by_number.values()]:
+            if consumer.core is not None and consumer.core.started and not consumer.core.paused:
+                consumer.inside.go_on(consumer.window, now)
+
+    # -- get --------------------------------------------------------------------------------------------------------
+
+    def get(self, method: basic.BasicGet, now: float) -> None:
+        queue = self._channel.queue(method.queue)
+        self._broker.queues.check_reader(self._connection.subscriber, queue.work)
+        if queue.work.inside.single:
+            raise AmqpError(ReplyCode.NOT_IMPLEMENTED, "basic.get on a queue with a single active consumer")
+        if queue.work.unused_since is not None:
+            queue.work.unused_since = now  # x-expires begins anew
+        getter = self._getter(queue, automatic=method.no_ack)
+        if getter.window.in_flight >= self.prefetch_max:
+            raise AmqpError(ReplyCode.PRECONDITION_FAILED, f"{self.prefetch_max} messages are not acknowledged")
+        self._connection.in_order(partial(self._get_one, getter))
+
+    def _get_one(self, getter: ChannelConsumer) -> None:
+        """With everything answered that was asked before."""
+        if self._by_number.get(getter.number) is not getter:
+            return  # its channel is closed
+        if getter.window.ended:
+            self._by_number.pop(getter.number)
+            self._channel.send(basic.BasicGetEmpty())
+            return
+        now, inside, before = self._broker.ledger.now, getter.inside, self.tags.last
+        inside.change(getter.window, getter.window.in_flight + 1, inf)
+        inside.begin(getter.window, now)
+        inside.pause(getter.window)
+        if self.tags.last == before and inside.queue.backlog is not None and inside.queue.backlog.length:
+            # What waits is on the disk: it is read, and this goes on in a turn behind that.
+            read_soon(inside, partial(self._broker.turns.later, partial(self._get_one, getter)))
+            return
+        if self.tags.last == before:
+            self._channel.send(basic.BasicGetEmpty())
+        self._settle()
+        self._drop_idle(getter, now)
+
+    def _getter(self, queue: DeclaredQueue, *, automatic: bool) -> ChannelConsumer:
+        """With automatic acknowledgement it is one of its own: its format says so."""
+        name, connection = queue.work.name, self._connection
+        found = self._getters.get(name)
+        if found is not None and not automatic and found.queue is queue:
+            return found
+        if found is not None and found.queue is not queue:
+            self._by_number.pop(found.number, None)  # of a queue of this name that has ended
+        inside = queue.work.inside
+        writer = get_writer(self._channel.number, connection.frame_max, lambda: len(inside.queue))
+        variant = Variant(AmqpDeliveryFormat(self.tags, writer, automatic=automatic))
+        subscriber, number = connection.subscriber, self._new_number()
+        window = inside.add(connection.outbox, variant, number, 1, inf, subscriber, subscriber.share.sessions)
+        made = self._by_number[number] = ChannelConsumer(number, None, queue, window, None, automatic)
+        if not automatic:
+            self._getters[name] = made
+        return made
+
+    def _drop_idle(self, consumer: ChannelConsumer, now: float) -> None:
+        """One that nobody needs any more: of basic.get, or cancelled."""
+        if (consumer.core is None or consumer.cancelled) and not consumer.window.in_flight:
+            self._leave(consumer, now)
+
+    # -- acknowledgements -------------------------------------------------------------------------------------------
+
+    def acknowledge(self, method: basic.BasicAck, now: float) -> None:
+        last: dict[int, int] = {}
+        for number, tag in self._taken(method.delivery_tag, multiple=method.multiple):
+            last[number] = max(last.get(number, 0), tag)
+        for number, tag in last.items():
+            consumer = self._by_number.get(number)
+            if consumer is None:
+                continue
+            if method.multiple:
+                consumer.window.acknowledge_up_to(tag, now)
+            else:
+                consumer.window.acknowledge(tag, now)
+            self._drop_idle(consumer, now)
+
+    def reject(self, method: basic.BasicReject, now: float) -> None:
+        self._give_back(self._taken(method.delivery_tag, multiple=False), now, requeue=method.requeue)
+
+    def refuse(self, method: basic.BasicNack, now: float) -> None:
+        taken = self._taken(method.delivery_tag, multiple=method.multiple)
+        self._give_back(taken, now, requeue=method.requeue)
+
+    def recover(self, method: basic.BasicRecover | basic.BasicRecoverAsync, now: float) -> None:
+        if not method.requeue:
+            raise AmqpError(ReplyCode.NOT_IMPLEMENTED, "requeue=false")
+        if isinstance(method, basic.BasicRecover):
+            self._channel.answer(method, basic.BasicRecoverOk())
+        self._give_back(self._taken(0, multiple=True), now, requeue=True)
+
+    def _taken(self, tag: int, *, multiple: bool) -> list[tuple[int, int]]:
+        """Deliveries (consumer, tag of the queue) that are dealt with now, oldest first. Raises AmqpError 406."""
+        deliveries = self.tags.deliveries
+        if not multiple or tag:
+            if tag not in deliveries:
+                if 0 < tag <= self._lost_up_to and not multiple:
+                    return []
+                if not (multiple and 0 < tag <= self._lost_up_to):
+                    raise AmqpError(ReplyCode.PRECONDITION_FAILED, f"unknown delivery tag {tag}")
+            elif not multiple:
+                return [deliveries.pop(tag)]
+        found = []
+        while deliveries:
+            first = next(iter(deliveries))
+            if tag and first > tag:
+                break
+            found.append(deliveries.pop(first))
+        return found
+
+    def _give_back(self, taken: Iterable[tuple[int, int]], now: float, *, requeue: bool) -> None:
+        """The newest first: each goes in front of those behind it. Meanwhile their consumers get nothing."""
+        pairs = [(self._by_number[number], tag) for number, tag in taken if number in self._by_number]
+        touched = dict.fromkeys(consumer for consumer, _ in pairs)
+        open_ones = [each for each in touched if each.window.open]
+        for consumer in open_ones:
+            consumer.inside.pause(consumer.window)
+        for consumer, tag in reversed(pairs):
+            if requeue:
+                consumer.inside.refuse(consumer.window, tag, 0.0, now)
+            else:
+                consumer.inside.reject(consumer.window, tag, now)
+        for consumer in open_ones:
+            consumer.inside.begin(consumer.window, now)
+        for consumer in touched:
+            self._drop_idle(consumer, now)
+
+    # -- what is acknowledged by being sent -------------------------------------------------------------------------
+
+    def _settle_soon(self) -> None:
+        self._broker.turns.later(self._settle_now)
+
+    def _settle_now(self) -> None:
+        self._settle()
+        self._broker.finish()
+
+    def _settle(self) -> None:
+        now = self._broker.ledger.now
+        for number, tag in self.tags.take_automatic().items():
+            consumer = self._by_number.get(number)
+            if consumer is not None:
+                consumer.window.acknowledge_up_to(tag, now)
+                self._drop_idle(consumer, now)

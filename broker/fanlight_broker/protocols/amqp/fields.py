@@ -1,0 +1,56 @@
+"""What a kept message has beside topic and payload: its exchange, its routing key, and the properties as they came.
+
+    | short string | short string | flags, properties |
+"""
+
+from typing import Final, NamedTuple
+
+from fanlight_broker.core.topics import SYNTAXES
+from fanlight_broker.protocols.amqp.data_types import short_string
+from fanlight_broker.protocols.amqp.properties import BasicProperties, decode_properties
+
+SYNTAX: Final = SYNTAXES.index("amqp")
+TOPIC_EXCHANGE: Final = "amq.topic"  # whose keys are the broker's topics
+DEFAULT_EXCHANGE: Final = "amq.default"  # its name for people and in permissions; in methods it is empty
+EXCHANGE_ROOT: Final = b"$exchange."
+
+
+class MessageFields(NamedTuple):
+    exchange: bytes  # short strings, with their lengths
+    routing_key: bytes
+    encoded: bytes  # properties
+
+    @property
+    def properties(self) -> BasicProperties:
+        return decode_properties(self.encoded)
+
+
+def pack_fields(exchange: str, routing_key: str, encoded: bytes) -> bytes:
+    return short_string(exchange) + short_string(routing_key) + encoded
+
+
+def unpack_fields(octets: bytes) -> MessageFields:
+    """Of a message that was packed here."""
+    key_at = 1 + octets[0]
+    end = key_at + 1 + octets[key_at]
+    return MessageFields(octets[:key_at], octets[key_at:end], octets[end:])
+
+
+def exchange_topic(exchange: str, routing_key: str) -> bytes:
+    """The topic of a message to an exchange that is not the broker's topics."""
+    return exchange_prefix(exchange) + routing_key.encode()
+
+
+def exchange_prefix(exchange: str) -> bytes:
+    name = (exchange or DEFAULT_EXCHANGE).replace("%", "%25").replace(".", "%2E")
+    return EXCHANGE_ROOT + name.encode() + b"."
+
+
+def key_of_topic(topic: bytes, syntax: int) -> str | None:
+    """A topic as a routing key; None if it is too long for that, or no UTF-8."""
+    if syntax != SYNTAX:
+        topic = topic.replace(b"%", b"%25").replace(b".", b"%2E").replace(b"/", b".")
+    try:
+        return topic.decode() if len(topic) <= 255 else None
+    except UnicodeDecodeError:
+        return None

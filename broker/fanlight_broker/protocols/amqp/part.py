@@ -1,0 +1,43 @@
+"""AMQP 0-9-1 as a part of a broker."""
+
+from collections.abc import Mapping
+from functools import partial
+
+from fanlight_broker.core.listening_port import ListeningPort
+from fanlight_broker.core.protocol_part import ProtocolPart
+from fanlight_broker.protocols.amqp.connection import AmqpConnection
+from fanlight_broker.protocols.amqp.format import FORMAT
+from fanlight_broker.protocols.amqp.frames import PROTOCOL_HEADER
+from fanlight_broker.protocols.amqp.options import COUNTERS, AmqpCounts, AmqpOptions
+from fanlight_broker.protocols.amqp.settings import AmqpSettings
+from fanlight_broker.protocols.amqp.vhost import Vhosts
+
+
+class AmqpPart(ProtocolPart):
+    name = "amqp"
+    title = "AMQP"
+    settings = AmqpSettings
+    counters_help = COUNTERS
+    formats = (FORMAT,)
+
+    def __init__(self, settings: AmqpSettings) -> None:
+        super().__init__(settings)
+        self.durability = settings.amqp_durability
+        self.counts = AmqpCounts()
+        options = AmqpOptions(settings.amqp_message_bytes_max, settings.amqp_heartbeat_seconds)
+        self.connection = partial(AmqpConnection, options, self.counts, Vhosts())
+
+    def example(self, port: ListeningPort, host: str, number: int, *, credentials: bool) -> str:
+        user = "USER:PASSWORD@" if credentials else ""
+        return f"celery -b {'amqps' if port.tls else 'amqp'}://{user}{host}:{number}// status"
+
+    @staticmethod
+    def recognises(first: bytes) -> bool:
+        return first.startswith(PROTOCOL_HEADER[:4])
+
+    @staticmethod
+    def refusal(first: bytes, text: str) -> bytes:
+        return b""  # the one answer before the protocol header is accepted is another header, which has no text
+
+    def counters(self) -> Mapping[str, int]:
+        return self.counts.counters()

@@ -1,0 +1,268 @@
+"""Publishing on one channel (1.8.3.10, 4.2.6): a method, a content header and body frames become one message.
+
+    basic.publish --> header --> body ... body --> Exchanges.publish --> Publishing.accept --> return, confirm
+                                           '-- stays at hand while an outbox or a full queue holds the message back
+
+What has come of a body counts in the inbox, and so for `inboxes_bytes_max`.
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from math import inf
+from typing import Any, Final
+
+from fanlight_broker.core.errors import FanlightError, InvalidTopic, NotPermitted, QueueFull
+from fanlight_broker.core.permissions import Action
+from fanlight_broker.core.publication import Publication
+from fanlight_broker.core.publishing import HELD, Accepted, Refused, Repeated
+from fanlight_broker.core.topics import SYNTAXES
+from fanlight_broker.protocols.amqp.basic_methods import BasicAck, BasicNack, BasicPublish, BasicReturn
+from fanlight_broker.protocols.amqp.content_frames import with_content
+from fanlight_broker.protocols.amqp.errors import AmqpError, reply_text
+from fanlight_broker.protocols.amqp.exchanges.exchange import Destinations
+from fanlight_broker.protocols.amqp.fields import SYNTAX, TOPIC_EXCHANGE, exchange_topic, pack_fields
+from fanlight_broker.protocols.amqp.format import FORMAT
+from fanlight_broker.protocols.amqp.frames import FrameType
+from fanlight_broker.protocols.amqp.methods import encode_method
+from fanlight_broker.protocols.amqp.properties import (
+    BASIC_CLASS,
+    PERSISTENT,
+    BasicProperties,
+    ContentHeader,
+    encode_properties,
+    read_header,
+)
+from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
+from fanlight_broker.protocols.amqp.sides import ChannelSide
+from fanlight_broker.wire.message import Message
+from fanlight_broker.wire.route import Route
+
+EXPIRATION_MAX: Final = 2**32 - 1  # milliseconds
+
+
+@dataclass(slots=True)
+class ContentUnderWay:
+    method: BasicPublish
+    header: ContentHeader | None = None
+    chunks: list[bytes] = field(default_factory=list)
+    received: int = 0  # bytes of the body
+    counted: int = 0  # of them, those kept here
+
+
+class ChannelPublisher:
+    def __init__(self, channel: ChannelSide) -> None:
+        self._channel = channel
+        self._connection = channel.connection
+        self._content: ContentUnderWay | None = None
+        self.confirming = False
+        self._published = 0  # since confirm.select
+
+    @property
+    def under_way(self) -> bool:
+        """Has a basic.publish come whose content is not complete?"""
+        return self._content is not None
+
+    def begin(self, method: BasicPublish, now: float) -> None:
+        if method.immediate:
+            raise AmqpError(ReplyCode.NOT_IMPLEMENTED, "immediate=true")
+        self._content = ContentUnderWay(method)
+
+    def abandon(self) -> None:
+        """The channel is closed: what has come of a body is dropped."""
+        content, self._content = self._content, None
+        if content is not None and content.counted:
+            self._connection.inbox.keep_outside(-content.counted)
+
+    def take(self, now: float) -> bool:
+        """The content frame at hand. False if the message that it completes is held back: it stays at hand.
+
+        Raises AmqpError; then the frame is still at hand.
+        """
+        lane, content = self._connection.lane, self._content
+        if content is None:
+            raise unexpected("a content frame without a basic.publish before it")
+        payload = lane.payload()
+        if lane.kind == FrameType.HEADER:
+            if content.header is not None:
+                raise unexpected("a second content header")
+            header = read_header(payload)
+            if header.class_id != BASIC_CLASS:
+                raise unexpected(f"a content header of the class {header.class_id}, not {BASIC_CLASS}")
+            if header.body_size == 0:
+                return self._complete(content, header, b"", now)  # if it is held back, the frame comes here again
+            content.header = header
+        else:
+            if content.header is None:
+                raise unexpected("a body without a content header")
+            received = content.received + len(payload)
+            if received > content.header.body_size:
+                raise unexpected(f"a body of {received} bytes, of which the header says {content.header.body_size}")
+            if received == content.header.body_size and payload:
+                return self._complete(content, content.header, payload, now)
+            self._keep(content, payload)
+        lane.done()
+        return True
+
+    def _keep(self, content: ContentUnderWay, payload: bytes) -> None:
+        content.received += len(payload)
+        assert content.header is not None
+        if payload and content.header.body_size <= self._connection.options.message_bytes_max:
+            content.chunks.append(payload)
+            content.counted += len(payload)
+            self._connection.inbox.keep_outside(len(payload))
+
+    def _complete(self, content: ContentUnderWay, header: ContentHeader, last: bytes, now: float) -> bool:
+        """False: held back. Raises FanlightError."""
+        most = self._connection.options.message_bytes_max
+        if header.body_size > most:
+            raise AmqpError(
+                ReplyCode.PRECONDITION_FAILED,
+                f"message size {header.body_size} is larger than configured max size {most}",
+            )
+        payload = b"".join((*content.chunks, last)) if content.chunks else last
+        if not self._publish(content.method, header, payload, now):
+            return False
+        self.abandon()
+        return True
+
+    # -- the message ------------------------------------------------------------------------------------------------
+
+    def _publish(self, method: BasicPublish, header: ContentHeader, payload: bytes, now: float) -> bool:
+        """False: held back. Raises AmqpError for what closes the channel; the frame is at hand then."""
+        connection, properties = self._connection, header.properties
+        lane, broker = connection.lane, connection.broker
+        self._check(properties)
+        headers = properties.headers or {}
+        copied, hidden = keys_in(headers, "CC"), keys_in(headers, "BCC")
+        encoded = header.encoded
+        if "BCC" in headers:
+            shown = {name: value for name, value in headers.items() if name != "BCC"}
+            encoded = encode_properties(replace(properties, headers=shown))
+        reached = connection.vhost.exchanges.publish(
+            method.exchange, method.routing_key, headers, properties, (*copied, *hidden)
+        )
+        topic = exchange_topic(method.exchange, method.routing_key)
+        if reached.topics:
+            if method.exchange != TOPIC_EXCHANGE:
+                broker.enforcement.check(connection.subscriber, Action.PUBLISH, topic, SYNTAXES[SYNTAX])
+            topic = reached.topics[0].encode()
+        elif method.exchange == TOPIC_EXCHANGE:
+            topic = method.routing_key.encode()
+        message = Message(
+            FORMAT, topic, SYNTAX, payload, fields=pack_fields(method.exchange, method.routing_key, encoded),
+            qos=1 if properties.delivery_mode == PERSISTENT else 0, format_data=properties.priority or 0,
+            expires_at=now + int(properties.expiration) / 1_000 if properties.expiration is not None else inf,
+        )
+        number = self._published + 1
+        receipt = partial(self._confirm, number, method, encoded, payload) if self.confirming else None
+        lane.offer(message)
+        publication = Publication(
+            message, connection.subscriber, route=self._route(reached), requests=properties.reply_to is not None
+        )
+        outcome = Refused(QueueFull("no queue had room for long")) if connection.gave_up else \
+            broker.publishing.accept(publication, lane, now, receipt)
+        if outcome is HELD:
+            return False
+        self._published = number
+        match outcome:
+            case Refused(error=error):
+                lane.done()
+                self._refuse(number, error)
+            case Repeated() | Accepted(forwarded=False):
+                lane.done()
+        if isinstance(outcome, Accepted) and receipt is None:
+            self._return_unrouted(outcome, method, encoded, payload)
+            connection.counts.discarded += not outcome.kept
+        return True
+
+    def _check(self, properties: BasicProperties) -> None:
+        """Raises AmqpError 406."""
+        expiration, user = properties.expiration, properties.user_id
+        if expiration is not None and not (
+            expiration.isascii() and expiration.isdecimal() and len(expiration) <= 10
+            and int(expiration) <= EXPIRATION_MAX
+        ):
+            raise AmqpError(ReplyCode.PRECONDITION_FAILED, f"invalid expiration '{expiration}'")
+        if user is not None and user != self._connection.login:
+            raise AmqpError(
+                ReplyCode.PRECONDITION_FAILED,
+                f"user_id property set to '{user}' but authenticated user was '{self._connection.login}'",
+            )
+
+    def _route(self, reached: Destinations) -> Route | None:
+        """None: the subscriptions of the topic. Else the queues, and the subscriptions of the topics, if there are any.
+
+        A queue that has ended since is none of them.
+        """
+        if reached.topics and not reached.queues and len(reached.topics) == 1:
+            return None
+        router, queues = self._connection.broker.router, self._connection.broker.queues
+        targets: dict[Any, None] = {}
+        groups: dict[Any, None] = {}
+        for name in reached.queues:
+            found = queues.get(name)
+            if found is not None:
+                groups[found.inside] = None
+        tap = screens = None
+        for topic in reached.topics:
+            route = router.route(topic.encode(), SYNTAXES[SYNTAX])
+            targets |= dict.fromkeys(route.targets)
+            groups |= dict.fromkeys(route.groups)
+            tap, screens = tap or route.tap, screens or route.screens
+        made = Route(b"", list(targets), list(groups), screens)
+        made.tap = tap
+        return made
+
+    # -- answers ----------------------------------------------------------------------------------------------------
+
+    def _confirm(
+        self, number: int, method: BasicPublish, encoded: bytes, payload: bytes, outcome: Accepted | Repeated
+    ) -> None:
+        """It is stored, and may be acknowledged; a message that comes back does so before that."""
+        if not self._channel.is_open:
+            return
+        if isinstance(outcome, Accepted):
+            self._return_unrouted(outcome, method, encoded, payload)
+            if not outcome.kept:
+                self._nack(number)
+                return
+        self._channel.send(BasicAck(number))
+        self._connection.counts.confirms += 1
+
+    def _nack(self, number: int) -> None:
+        self._channel.send(BasicNack(number, False, False))
+        self._connection.counts.confirm_refusals += 1
+
+    def _refuse(self, number: int, error: FanlightError) -> None:
+        """The message was not accepted. Raises what closes the channel."""
+        if isinstance(error, NotPermitted | InvalidTopic):
+            self.abandon()
+            self._connection.done = True
+            raise error
+        if self.confirming:
+            self._nack(number)
+        else:
+            self._connection.counts.discarded += 1
+
+    def _return_unrouted(self, outcome: Accepted, method: BasicPublish, encoded: bytes, payload: bytes) -> None:
+        if outcome.routed or not method.mandatory:
+            return
+        self._connection.counts.returned += 1
+        text = reply_text(ReplyCode.NO_ROUTE, "").removesuffix(" - ")
+        back = encode_method(BasicReturn(ReplyCode.NO_ROUTE, text, method.exchange, method.routing_key))
+        head, body = with_content(self._channel.number, back, encoded, payload, self._connection.frame_max)
+        self._connection.outbox.write(head + body)
+
+
+def keys_in(headers: Any, name: str) -> list[str]:
+    """The further routing keys in a header; what is no text is left out. Raises AmqpError 406."""
+    value = headers.get(name)
+    if value is None and name not in headers:
+        return []
+    if not isinstance(value, list):
+        raise AmqpError(ReplyCode.PRECONDITION_FAILED, f"invalid {name} header: it is no array")
+    return [each for each in value if isinstance(each, str)]
+
+
+def unexpected(text: str) -> AmqpError:
+    return AmqpError(ReplyCode.UNEXPECTED_FRAME, text)

@@ -1,0 +1,219 @@
+"""The methods of the classes exchange and queue (1.6, 1.7), on the core's named queues and the vhost's exchanges."""
+
+import secrets
+from functools import partial
+from typing import Any, Final
+
+from fanlight_broker.core.permissions import Action
+from fanlight_broker.core.topics import SYNTAXES
+from fanlight_broker.core.work_queue import subject_of
+from fanlight_broker.protocols.amqp import entity_methods as entity
+from fanlight_broker.protocols.amqp.errors import AmqpError
+from fanlight_broker.protocols.amqp.fields import SYNTAX, TOPIC_EXCHANGE, exchange_prefix, exchange_topic
+from fanlight_broker.protocols.amqp.queue_arguments import KNOWN, known_of, options_of
+from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
+from fanlight_broker.protocols.amqp.sides import ChannelSide
+from fanlight_broker.protocols.amqp.vhost import ROOT_VHOST, DeclaredQueue
+
+NAME_BYTES: Final = 16  # random ones of a name that the broker chooses
+
+
+def generated(prefix: str) -> str:
+    """A name that the broker chooses: 22 characters behind a prefix."""
+    return prefix + secrets.token_urlsafe(NAME_BYTES)
+
+
+class ChannelEntities:
+    """What one channel does with queues and exchanges."""
+
+    def __init__(self, channel: ChannelSide) -> None:
+        self._channel = channel
+        self._connection = channel.connection
+        self.last = ""  # the queue that was declared last on this channel
+
+    def named(self, name: str) -> str:
+        """A queue's name in a method: empty is the one declared last. Raises AmqpError."""
+        if name:
+            return name
+        if not self.last:
+            raise AmqpError(ReplyCode.NOT_FOUND, f"no previously declared queue in vhost '{ROOT_VHOST}'")
+        return self.last
+
+    def queue(self, name: str) -> DeclaredQueue:
+        """Raises AmqpError."""
+        return self._connection.vhost.queue(self.named(name), self._connection)
+
+    def _check(self, action: Action, topic: bytes) -> None:
+        """Raises NotPermitted."""
+        connection = self._connection
+        connection.broker.enforcement.check(connection.subscriber, action, topic, SYNTAXES[SYNTAX])
+
+    def _check_queue(self, queue: DeclaredQueue) -> None:
+        """May the client change or end it? Raises NotPermitted."""
+        if queue.work.addressed:
+            self._check(Action.QUEUE, subject_of(queue.work.name)[0])
+        else:
+            self._connection.broker.queues.check_manager(self._connection.subscriber, queue.work)
+
+    # -- queues -----------------------------------------------------------------------------------------------------
+
+    def declare(self, method: entity.QueueDeclare, now: float) -> None:
+        connection = self._connection
+        name = method.queue or generated("amq.gen-")
+        found = connection.vhost.find(name) if method.queue else None
+        if method.passive or found is not None:
+            found = connection.vhost.queue(method.queue or name, connection)
+            if not method.passive:
+                self._check_equal(found, method)
+                self._check_queue(found)
+            if found.work.unused_since is not None:
+                found.work.unused_since = now  # x-expires begins anew
+        else:
+            if name.startswith("amq.") and method.queue:
+                raise AmqpError(
+                    ReplyCode.ACCESS_REFUSED, f"queue name '{name}' contains reserved prefix 'amq.*'"
+                )
+            found = self._made(name, method, now)
+        self.last = name
+        ok = entity.QueueDeclareOk(name, found.ready, found.consumers)
+        self._channel.answer(method, ok, stored=found.durable)
+
+    def _made(self, name: str, method: entity.QueueDeclare, now: float) -> DeclaredQueue:
+        connection = self._connection
+        known = known_of(method.arguments)
+        if known.get("x-queue-type") == "quorum" and (
+            not method.durable or method.exclusive or method.auto_delete
+        ):
+            raise AmqpError(
+                ReplyCode.PRECONDITION_FAILED, f"queue '{name}' of the type quorum is durable, shared and stays"
+            )
+        self._check(Action.QUEUE, subject_of(name)[0])
+        # An exclusive queue ends with its connection: nothing of it is to survive.
+        options = options_of(known, durable=method.durable and not method.exclusive)
+        work = connection.broker.queues.declare(connection.core_client, name, (), options, now)
+        found = DeclaredQueue(
+            work, method.durable, method.auto_delete, connection if method.exclusive else None, known
+        )
+        connection.vhost.add(found)
+        return found
+
+    @staticmethod
+    def _check_equal(found: DeclaredQueue, method: entity.QueueDeclare) -> None:
+        """Raises AmqpError 406, or 405 for another `exclusive`."""
+        name = found.work.name
+        if method.exclusive != (found.owner is not None):
+            raise AmqpError(
+                ReplyCode.RESOURCE_LOCKED,
+                f"cannot obtain exclusive access to locked queue '{name}' in vhost '{ROOT_VHOST}'",
+            )
+        known = known_of(method.arguments)
+        pairs: list[tuple[str, Any, Any]] = [
+            ("durable", method.durable, found.durable), ("auto_delete", method.auto_delete, found.auto_delete),
+            *((each, known.get(each), found.known.get(each)) for each in KNOWN),
+        ]  # fmt: skip
+        for each, received, current in pairs:
+            if received != current:
+                raise AmqpError(
+                    ReplyCode.PRECONDITION_FAILED,
+                    f"inequivalent arg '{each}' for queue '{name}' in vhost '{ROOT_VHOST}': received "
+                    f"{shown(received)} but current is {shown(current)}",
+                )
+
+    def bind_queue(self, method: entity.QueueBind, now: float) -> None:
+        connection = self._connection
+        found = self.queue(method.queue)
+        name, key = found.work.name, method.routing_key
+        if not method.queue and not key:
+            key = name
+        self._check_queue(found)
+        self._check_source(method.exchange, key)
+        connection.vhost.asker = connection.core_client
+        connection.vhost.exchanges.bind(name, method.exchange, key, method.arguments)
+        self._channel.answer(method, entity.QueueBindOk(), stored=found.durable)
+
+    def unbind_queue(self, method: entity.QueueUnbind, now: float) -> None:
+        connection = self._connection
+        found = connection.vhost.find(self.named(method.queue))
+        if found is not None:
+            connection.vhost.queue(found.work.name, connection)
+            self._check_queue(found)
+            connection.vhost.exchanges.unbind(
+                found.work.name, method.exchange, method.routing_key, method.arguments
+            )
+        self._channel.answer(method, entity.QueueUnbindOk(), stored=found is not None and found.durable)
+
+    def _check_source(self, exchange: str, key: str) -> None:
+        """May the client have what comes from an exchange by this key? Raises NotPermitted.
+
+        `amq.topic` checks the key itself, as a filter.
+        """
+        if exchange == TOPIC_EXCHANGE:
+            return
+        connection = self._connection
+        connection.broker.enforcement.check_filter(
+            connection.subscriber, Action.SUBSCRIBE, exchange_topic(exchange, key), SYNTAXES[SYNTAX], whole=True
+        )
+
+    def purge(self, method: entity.QueuePurge, now: float) -> None:
+        connection = self._connection
+        found = self.queue(method.queue)
+        connection.broker.queues.check_reader(connection.subscriber, found.work)
+        connection.broker.queue_jobs.purge(found.work, partial(self._purged, method))
+
+    def _purged(self, method: entity.QueuePurge, count: int) -> None:
+        self._channel.answer(method, entity.QueuePurgeOk(count))
+
+    def delete(self, method: entity.QueueDelete, now: float) -> None:
+        connection = self._connection
+        found = connection.vhost.find(self.named(method.queue))
+        count, durable = 0, False
+        if found is not None:
+            name = found.work.name
+            connection.vhost.queue(name, connection)
+            self._check_queue(found)
+            if method.if_unused and found.consumers:
+                raise AmqpError(ReplyCode.PRECONDITION_FAILED, f"queue '{name}' in vhost '{ROOT_VHOST}' in use")
+            if method.if_empty and found.ready:
+                raise AmqpError(ReplyCode.PRECONDITION_FAILED, f"queue '{name}' in vhost '{ROOT_VHOST}' not empty")
+            count, durable = found.ready, found.durable
+            connection.broker.queues.end(found.work)
+        self._channel.answer(method, entity.QueueDeleteOk(count), stored=durable)
+
+    # -- exchanges --------------------------------------------------------------------------------------------------
+
+    def declare_exchange(self, method: entity.ExchangeDeclare, now: float) -> None:
+        if not method.passive:
+            self._check(Action.QUEUE, exchange_prefix(method.exchange)[:-1])
+        self._connection.vhost.exchanges.declare(
+            method.exchange, method.type, durable=method.durable, auto_delete=method.auto_delete,
+            internal=method.internal, arguments=method.arguments, passive=method.passive,
+        )
+        self._channel.answer(method, entity.ExchangeDeclareOk())
+
+    def delete_exchange(self, method: entity.ExchangeDelete, now: float) -> None:
+        self._check(Action.QUEUE, exchange_prefix(method.exchange)[:-1])
+        self._connection.vhost.exchanges.delete(method.exchange, if_unused=method.if_unused)
+        self._channel.answer(method, entity.ExchangeDeleteOk())
+
+    def bind_exchange(self, method: entity.ExchangeBind, now: float) -> None:
+        self._check(Action.QUEUE, exchange_prefix(method.destination)[:-1])
+        self._check_source(method.source, method.routing_key)
+        self._connection.vhost.asker = self._connection.core_client
+        self._connection.vhost.exchanges.bind_exchange(
+            method.destination, method.source, method.routing_key, method.arguments
+        )
+        self._channel.answer(method, entity.ExchangeBindOk())
+
+    def unbind_exchange(self, method: entity.ExchangeUnbind, now: float) -> None:
+        self._check(Action.QUEUE, exchange_prefix(method.destination)[:-1])
+        self._connection.vhost.exchanges.unbind_exchange(
+            method.destination, method.source, method.routing_key, method.arguments
+        )
+        self._channel.answer(method, entity.ExchangeUnbindOk())
+
+
+def shown(value: Any) -> str:
+    """A value in RabbitMQ's words."""
+    if value is None:
+        return "none"
+    return f"'{str(value).lower() if isinstance(value, bool) else value}'"

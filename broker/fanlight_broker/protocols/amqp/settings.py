@@ -1,0 +1,58 @@
+"""The settings of AMQP."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Final
+
+from fanlight_broker.core.limits import KIB, MIB, StoreDurability
+from fanlight_broker.core.listening_port import ListeningPort, ProtocolSettings
+from fanlight_broker.core.setting import Ge, Le, NeedsRestart, Reason, SettingGroup, Unit
+
+AMQP: Final = SettingGroup(
+    "AMQP",
+    """\
+AMQP 0-9-1 with RabbitMQ's extensions, and with a certificate over TLS as well.
+What an AMQP client may do is under Limits, with what all others may.""",
+)
+
+
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class AmqpSettings(ProtocolSettings):
+    ports: ClassVar[tuple[ListeningPort, ...]] = (ListeningPort("amqp"), ListeningPort("amqp", tls=True))
+
+    amqp: Annotated[
+        bool, AMQP, NeedsRestart(), Reason("whether AMQP clients (0-9-1) may connect; not all of it is there yet")
+    ] = False
+    amqp_host: Annotated[
+        str, AMQP, NeedsRestart(), Unit("address"),
+        Reason("where AMQP clients connect; any but a loopback address needs a password (see Access)"),
+    ] = "127.0.0.1"
+    amqp_port: Annotated[
+        int, AMQP, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
+        Reason("TCP port of AMQP; 0 takes a free one and logs it"),
+    ] = 5672
+    amqp_tls_host: Annotated[
+        str | None, AMQP, NeedsRestart(), Unit("address"),
+        Reason("where AMQP clients connect by TLS; without it, amqp_host"),
+    ] = None
+    amqp_tls_port: Annotated[
+        int, AMQP, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
+        Reason("TCP port of AMQP over TLS, open with a certificate; 0 takes a free one and logs it"),
+    ] = 5671
+    amqp_durability: Annotated[
+        StoreDurability | None, AMQP, NeedsRestart(),
+        Reason("the same as durability, for what AMQP clients publish and declare; without it, durability"),
+    ] = None
+    amqp_message_bytes_max: Annotated[
+        int, AMQP, NeedsRestart(), Ge(1 * KIB), Le(128 * MIB), Unit("bytes"),
+        Reason(
+            "largest body of a message, put together from its frames; RabbitMQ's default. What is under way counts for "
+            "inboxes_bytes_max"
+        ),
+    ] = 16 * MIB
+    amqp_heartbeat_seconds: Annotated[
+        int, AMQP, NeedsRestart(), Ge(0), Le(65_535), Unit("seconds"),
+        Reason(
+            "time between heartbeats that clients are offered; a peer that is silent for two of them is dropped. A "
+            "client may choose another, or 0: none"
+        ),
+    ] = 60

@@ -1,0 +1,125 @@
+"""AMQP beside MQTT and native clients on one broker: topics, headers and properties both ways; permissions."""
+
+from typing import Any
+
+import pytest
+
+from fanlight_broker.protocols.amqp import basic_methods as basic
+from fanlight_broker.protocols.amqp import entity_methods as entity
+from fanlight_broker.protocols.amqp.field_table import Timestamp
+from fanlight_broker.protocols.amqp.fields import SYNTAX, key_of_topic
+from fanlight_broker.protocols.amqp.properties import BasicProperties
+from tests.broker.protocols.amqp.world import Got, Peer, World
+from tests.broker.protocols.native import world as native
+
+SUBSCRIBE, OK = 6, 7
+
+
+class Mixed(World):
+    plain = False
+
+    def native(self, **options: Any) -> native.Peer:
+        peer = native.Peer(self)  # type: ignore[arg-type]  # it needs the broker and no more
+        peer.send(native.frame(1, 1, options))
+        peer.next()
+        return peer
+
+    def bound(self, key: str) -> Peer:
+        """An AMQP client with a queue of its own on amq.topic."""
+        peer = self.channel()
+        peer.declare("", exclusive=True)
+        assert peer.ask(entity.QueueBind(exchange="amq.topic", routing_key=key)) == entity.QueueBindOk()
+        peer.ask(basic.BasicConsume(consumer_tag="c", no_ack=True))
+        return peer
+
+
+@pytest.fixture
+def world() -> Mixed:
+    return Mixed()
+
+
+def subscribe(peer: native.Peer, filter: str, syntax: int = 0) -> None:
+    peer.say(SUBSCRIBE, 9, 7, filter, None, syntax)
+    assert peer.next()[:2] == [OK, 9]
+
+
+def test_a_message_to_amq_topic_reaches_native_subscribers(world: Mixed) -> None:
+    reader, writer = world.native(), world.channel()
+    subscribe(reader, "stock.#")
+    writer.publish(
+        "stock.eu.1", b"x", "amq.topic", content_type="text/plain", correlation_id="c1", message_id="m1",
+        headers={"n": 5, "list": ["a", 2], "table": {"left": "out"}, "none": None}, reply_to="answers",
+    )
+    _, number, topic, payload, headers = reader.next()[:5]
+    assert (number, topic, payload) == (7, "stock.eu.1", b"x")
+    assert headers == {
+        "content-type": "text/plain", "correlation-id": "c1", "n": 5, "list": ["a", 2], "none": None,
+        "message-id": "m1", "reply-to": "answers",
+    }
+
+
+@pytest.mark.parametrize(
+    ("topic", "syntax", "key"),
+    [
+        ("stock.eu", 0, "stock.eu"), ("stock/eu", 1, "stock.eu"), ("stock/b.k%", 1, "stock.b%2Ek%25"),
+        ("stock", 1, "stock"),
+    ],
+)
+def test_a_topic_of_others_is_a_routing_key(world: Mixed, topic: str, syntax: int, key: str) -> None:
+    reader, writer = world.bound("stock.#"), world.native()
+    writer.send(native.publish(topic, b"x", {"a": 1, "b": "t", "c": b"\xff", "content-type": "text/plain"}, syntax))
+    (got,) = reader.got()
+    assert got == Got(
+        1, basic.BasicDeliver("c", 1, False, "amq.topic", key),
+        BasicProperties(content_type="text/plain", delivery_mode=2, headers={"a": 1, "b": "t", "c": b"\xff"}), b"x",
+    )
+
+
+def test_a_topic_that_is_no_routing_key_is_left_out() -> None:
+    assert key_of_topic(b"a" * 256, SYNTAX) is None
+    assert key_of_topic(b"\xff", SYNTAX) is None
+
+
+def test_between_amqp_clients_the_octets_stay(world: Mixed) -> None:
+    reader, writer = world.bound("*.b"), world.channel()
+    writer.publish("a.b", b"x", "amq.topic", headers={"t": Timestamp(5), "deep": {"a": [1, {}]}}, timestamp=7)
+    (got,) = reader.got()
+    assert got.properties == BasicProperties(headers={"t": Timestamp(5), "deep": {"a": [1, {}]}}, timestamp=7)
+
+
+def test_an_empty_routing_key_is_a_topic_of_no_words(world: Mixed) -> None:
+    reader, other, writer = world.bound("#"), world.bound("*"), world.channel()
+    writer.publish("", b"x", "amq.topic")
+    assert (len(reader.got()), other.got()) == (1, [])
+
+
+def test_a_native_consumer_takes_what_an_amqp_client_published(world: Mixed) -> None:
+    writer = world.channel()
+    worker = world.native()
+    worker.say(SUBSCRIBE, 9, 7, "orders.#", {"consumer": "billing", "durable": True, "ack": True})
+    assert worker.next()[:2] == [OK, 9]
+    writer.publish("orders.eu", b"x", "amq.topic")
+    writer.publish("billing", b"y")
+    got = worker.frames()
+    assert [each[5] for each in got] == [b"x", b"y"]
+    assert [each[4] for each in got] == ["orders.eu", "$exchange.amq%2Edefault.billing"]
+
+
+def test_a_slow_subscriber_holds_an_amqp_publisher_back_until_it_reads() -> None:
+    world = Mixed(outbox_bytes_max=64 * 1024)
+    reader, writer = world.native(slow_policy="pause"), world.channel()
+    subscribe(reader, "t")
+    writer.ask(entity.ConfirmSelect())
+    reader.reads = False
+    for _ in range(20):
+        writer.publish("t", bytes(20_000), "amq.topic")
+        if writer.held_back:
+            break
+    assert writer.held_back
+    before = [each.method for each in writer.got() if isinstance(each.method, basic.BasicAck)]
+    reader.read_all()
+    assert not writer.held_back
+    after = [each.method for each in writer.got() if isinstance(each.method, basic.BasicAck)]
+    assert len(before) + len(after) == len(reader.frames())
+    assert len(after) == 1
+
