@@ -102,6 +102,12 @@ cdef class FilterTable:
             return self._insert(filter, who, number)
         return self._insert_plain(filter, who, number)
 
+    def check(self, filter: str | bytes, *, syntax: str = "amqp") -> None:
+        """Raises InvalidFilter where `insert` would, and does nothing else."""
+        cdef View view
+        cdef uint64_t hash
+        self._read(filter, syntax_of(syntax), &view, &hash)
+
     cdef bint _insert_plain(self, object filter, uint32_t who, uint32_t number) except -1:
         """In place of one with a selector, if there is one: both in one step, so readers are waited for before."""
         cdef unsigned long held = self._hold()
