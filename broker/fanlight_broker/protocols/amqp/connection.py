@@ -211,11 +211,12 @@ class AmqpConnection(ProtocolConnection):
             str(value) for value in map(self._properties.get, ("product", "version")) if isinstance(value, str)
         )
         self._properties = {}
+        origin = self.enter(identity, self.protocol)
         self.client = self.broker.clients.connect(
             self.outbox, self, now,
             name=None, user=identity.user, verified=identity.verified, label=identity.label, agent=agent,
             address=self.transport.address, port=self.transport.port, protocol=self.protocol, format=FORMAT,
-            origin=self.origin_of(identity), limits=identity.limits,
+            origin=origin, limits=identity.limits,
         )
         self.state = ConnectionState.CONNECTED
         self.phase = Phase.TUNE

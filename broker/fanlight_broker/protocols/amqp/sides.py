@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.subscriber import Client, Subscriber
 from fanlight_broker.protocols.amqp.lane import AmqpLane
 from fanlight_broker.protocols.amqp.methods import AnyMethod
@@ -16,7 +16,7 @@ from fanlight_broker.wire.outbox import Outbox
 class ConnectionSide(Protocol):
     """A connection that is open. connection.AmqpConnection is one, and says what each attribute is."""
 
-    broker: Broker
+    broker: Namespace
     lane: AmqpLane
     inbox: Inbox
     outbox: Outbox

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.errors import FanlightError
+from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.core.work_queue import WorkQueue
@@ -53,7 +53,7 @@ class QueueNames:
 class Vhost:
     """The vhost `/`: `amq.topic` is the broker's topics (exchanges.ports.TopicSpace)."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Namespace) -> None:
         self.broker = broker
         self.exchanges = Exchanges(ROOT_VHOST, QueueNames(broker.queues.get), topics=self)
         self.asker: Client | None = None  # whose request is acted on
@@ -127,15 +127,17 @@ class Vhost:
 
 
 class Vhosts:
-    """Those of a broker, made when the first client comes: a part is made before its broker."""
+    """One for each namespace of a broker, made when its first client comes: a part is made before its broker."""
 
     def __init__(self) -> None:
-        self._root: Vhost | None = None
+        self._of: dict[str, Vhost] = {}
 
-    def open(self, name: str, broker: Broker) -> Vhost:
-        """Raises AmqpError 530."""
+    def open(self, name: str, home: Namespace) -> Vhost:
+        """The vhost of a client that is in this namespace. Raises AmqpError 530."""
         if name != ROOT_VHOST:
             raise AmqpError(ReplyCode.NOT_ALLOWED, f"vhost {name} not found")
-        if self._root is None:
-            self._root = Vhost(broker)
-        return self._root
+        found = self._of.get(home.name)
+        if found is None or found.broker is not home:  # a namespace that was idle is let go, and made anew
+            self._of = {each: vhost for each, vhost in self._of.items() if not vhost.broker.idle}
+            found = self._of[home.name] = Vhost(home)
+        return found
