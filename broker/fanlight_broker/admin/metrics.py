@@ -97,8 +97,13 @@ def _metric(family: MetricFamily) -> Metric:
     kind = CounterMetricFamily if family.kind == "counter" else GaugeMetricFamily
     metric = kind(name, family.help, labels=list(labels))
     for values, number in family.samples:
-        metric.add_metric(list(values.values()), number)
+        metric.add_metric([_label(value) for value in values.values()], number)
     return metric
+
+
+def _label(value: str) -> str:
+    """A user or a group may be called what no UTF-8 can say (a lone surrogate): the other metrics must not suffer."""
+    return value if value.isascii() else value.encode(errors="backslashreplace").decode()
 
 
 class Exposition:

@@ -9,8 +9,11 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from fanlight_broker.admin.gatekeeper import _is_local_name
+from fanlight_broker.admin.metric_source import MetricSource
+from fanlight_broker.admin.metrics import Exposition
 from fanlight_broker.admin.view import Answer, Query
 from fanlight_broker.auth import Credentials
+from fanlight_broker.core.metrics import MetricFamily
 
 from .conftest import Serve, Served
 
@@ -113,6 +116,13 @@ async def test_quotas_are_asked_for_by_order_page_and_name(served: Served) -> No
     assert (status, answer["error"][:39]) == (400, "by=size must be one of part, messages_i")
     assert (await served.get("/quotas?offset=4900"))[0] == 200
     assert (await served.get("/quotas?offset=4901"))[0] == 400
+
+
+def test_a_name_that_no_utf_8_can_say_does_not_take_the_metrics_away() -> None:
+    family = MetricFamily("named", "By name", "gauge", [({"user": "a\ud800"}, 1.0), ({"user": "\u00e9"}, 2.0)])
+    text, _ = Exposition([MetricSource({}, families=lambda: [family])], "1").render("")
+    assert b'fanlight_named{user="a\\\\ud800"} 1.0' in text
+    assert 'fanlight_named{user="\u00e9"} 2.0'.encode() in text
 
 
 async def test_a_view_of_a_part_may_take_its_time_or_not_be_there(serve: Serve) -> None:
