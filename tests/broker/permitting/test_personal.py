@@ -10,7 +10,7 @@ from fanlight_broker.core.permissions import ON_TOPICS, Access, Action, Asker, U
 from fanlight_permissions.decisions import Grant
 from fanlight_permissions.own_rules import OWN_BYTES_MAX, OWN_RULES_MAX, WrongOwnRules, own_rules, read_own
 from fanlight_permissions.permission_file import CLOSED
-from fanlight_permissions.permission_rule import KEYS_OF_ACTIONS, PermissionRule, WrongPattern, pattern_of
+from fanlight_permissions.permission_rule import ACTION_BITS, KEYS_OF_ACTIONS, PermissionRule, WrongPattern, pattern_of
 from fanlight_permissions.personal import UNREADABLE
 from tests.broker.permitting import reference
 from tests.broker.permitting.test_table_properties import (
@@ -153,6 +153,28 @@ def test_what_a_rule_of_the_file_denies_stays_denied() -> None:
         ("b/x", Verdict(False, "own rule 1")), ("b/y", Verdict(True, "ours")), ("c", Verdict(False)),
     ]:
         assert decide(own, Action.PUBLISH, topic, denies, allows) == verdict
+
+
+def test_how_much_of_a_filter_is_allowed() -> None:
+    subscribes = ACTION_BITS["subscribe"]
+    rules = [
+        PermissionRule(0, 1, "private", False, (), ((subscribes, pattern_of("a/private/#")),)),
+        PermissionRule(1, 2, "closed", False, (), ((subscribes, pattern_of("closed/#")),)),
+        PermissionRule(2, 3, "open", True, (), ((subscribes, pattern_of("open/#")),)),
+    ]
+    own: list[Row] = [
+        {"effect": "deny", "subscribe": ["open/x", "gone/#", "b/x"]}, {"subscribe": ["a/#", "closed/#", "b/#", "c"]},
+    ]  # fmt: skip
+    grant = table_of(rules).grant_of(Asker(own=own_rules(own)))
+    for filter, expected in [
+        ("a/#", (Access.PARTLY, "own rule 2", "private")), ("a/b/#", (Access.ALL, "own rule 2", "")),
+        ("a/private/x", (Access.NONE, "private", "")), ("closed/a", (Access.NONE, "closed", "")),
+        ("open/#", (Access.PARTLY, "open", "own rule 1")), ("open/y", (Access.ALL, "open", "")),
+        ("open/x", (Access.NONE, "own rule 1", "")), ("b/#", (Access.PARTLY, "own rule 2", "own rule 1")),
+        ("gone/a", (Access.NONE, "own rule 1", "")), ("c", (Access.ALL, "own rule 2", "")),
+        ("other", (Access.NONE, "", "")), ("#", (Access.NONE, "", "")),
+    ]:  # fmt: skip
+        assert grant.decide_filter(Action.SUBSCRIBE, filter.encode(), "mqtt") == expected, filter
 
 
 @pytest.mark.parametrize("name", ["+", "#", "a+b", "a#", "*", "a/b", "a\0b", "", "$SYS", "$inbox"])

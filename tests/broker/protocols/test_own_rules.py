@@ -143,6 +143,20 @@ def test_a_session_has_the_rules_of_who_came_last(world: World, file: str | None
         assert last.subscribe("#")
 
 
+def test_a_session_of_one_without_rules_is_bound_by_those_of_who_takes_it_over(world: World) -> None:
+    own = world.own.pop("a")
+    first = world.client("mqtt5", "a", clean=False)
+    assert first.subscribe("#", qos=1)
+    world.own["a"] = own
+    again = world.client("mqtt5", "a", clean=False)
+    world.turn()
+    world.client("native", "p").publish("site/2/t")
+    assert again.topics() == []
+    session = world.broker.sessions.get("a")
+    assert session is not None
+    assert len(session.subscriptions) == 0
+
+
 def test_clients_with_equal_rules_are_of_one_class(world: World) -> None:
     world.own = {name: OWN.replace("%u", "u") for name in ("a", "b")}
     world.own["c"] = own_rules([{"publish": "t"}])

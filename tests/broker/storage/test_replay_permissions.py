@@ -59,6 +59,14 @@ def test_a_replay_leaves_out_what_is_denied(archived: Archived, action: str) -> 
     assert replayed(archived, other) == ["secret/a", "open/a", "secret/b", "open/b"]
 
 
+def test_a_replay_leaves_out_what_own_rules_deny_where_there_is_no_file(archived: Archived) -> None:
+    archived.world.own["s"] = own_rules([{"effect": "deny", "replay": "secret/a"}, {"everything": "#"}])
+    reader, other = archived.world.client("native", "s"), archived.world.client("native", "o")
+    assert replayed(archived, reader) == ["open/a", "secret/b", "open/b"]
+    assert replayed(archived, reader, "secret/a") is None
+    assert replayed(archived, other) == ["secret/a", "open/a", "secret/b", "open/b"]
+
+
 def test_a_replay_that_is_going_on_is_asked_about_again(archived: Archived) -> None:
     world = archived.world
     world.broker.use_permissions(Reference(ALL))
