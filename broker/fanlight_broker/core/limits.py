@@ -245,7 +245,7 @@ class Limits:
     namespaces_max: Annotated[
         int, Ge(0), Le(100_000), Unit("namespaces"),
         Reason(
-            "namespaces beside the root that somebody is in, or that something is kept in, about 100 KiB each; a "
+            "namespaces beside the root that somebody is in, or that something is kept in, about 50 KiB each; a "
             "client of one more is refused"
         ),
     ] = 1_000

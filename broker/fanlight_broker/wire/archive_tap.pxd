@@ -57,6 +57,10 @@ cdef class ArchiveTap:
         ArchiveTap whole                 # that takes what comes here, or None
         tuple before                     # octets that it writes before the topics, by the numbers of syntaxes
 
+    cdef inline ArchiveTap counted(self):
+        """The tap that counts what this one takes."""
+        return self if self.whole is None else self.whole
+
     cdef int record(self, Ledger ledger, Outbox publisher, FanoutState* publication) except -1
     cdef int take(self, Ledger ledger, Outbox publisher, FanoutState* publication, Py_ssize_t size,
                   bytes before) except -1

@@ -52,7 +52,7 @@ cdef class Receipts:
         """May a message be published whose acknowledgement is to wait? Else Python decides."""
         return not self.closed and <Py_ssize_t> (self.tail - self.head) < self.most \
             and not self.position.full and not self.position.refusing \
-            and (tap is None or not self.recording or tap.bytes < tap.bytes_max)
+            and (tap is None or not self.recording or tap.counted().bytes < tap.counted().bytes_max)
 
     cdef inline bint is_full(self) noexcept:
         return <Py_ssize_t> (self.tail - self.head) >= self.most
@@ -63,7 +63,7 @@ cdef class Receipts:
 
         tap  None: what is not recorded, and only waits for the acknowledgements before it
         """
-        cdef uint64_t recorded = tap.taken if tap is not None and self.recording else 0
+        cdef uint64_t recorded = tap.counted().taken if tap is not None and self.recording else 0
         cdef uint64_t synced = self.position.appended if self.position.appended != before else 0
         cdef uint64_t reached = self.position.reached(self.durability)
         if receiver.pending_acks == 0 and recorded <= self.recorded and synced <= reached:

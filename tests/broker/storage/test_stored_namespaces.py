@@ -12,6 +12,7 @@ from fanlight_broker.core.marks import Mark, mark_user, owner_of
 from fanlight_broker.core.permissions import Origin
 from fanlight_broker.core.replay import ReplayRequest
 from fanlight_broker.core.work_queue import QueueOptions
+from fanlight_broker.protocols.mqtt.packets import Publish
 from tests.broker.core.delaying import delay
 from tests.broker.core.sessions import Peer
 from tests.broker.protocols.tenants import HOMES, Tenants
@@ -252,3 +253,21 @@ def test_the_archive_has_the_namespace_before_the_topic(archived: Archived) -> N
         "$namespace/acme/t/a", "$namespace/acme/u/a", "$namespace/acme/$inbox/x/1", "$namespace/acme/t/b",
     ]  # fmt: skip
     assert ReplayRequest(b"#", "amqp").namespace == ""
+
+
+@pytest.mark.parametrize("home", HOMES)
+@pytest.mark.parametrize("dialect", ["native", "mqtt5"])
+def test_an_acknowledgement_waits_for_the_archive(build: Build, home: str, dialect: str) -> None:
+    made = build(world=Tenants, receipts=True)
+    for _ in range(2):  # by the lane, too
+        client = made.world.at(home, dialect, "p")
+        for number in (1, 2):
+            if dialect == "native":
+                client.peer.say(3, number, "t.a", b"x", None, 0)
+            else:
+                client.peer.say(Publish("t/a", b"x", 1, False, packet_id=number))
+        waiting = client.peer.frames() if dialect == "native" else client.peer.packets()
+        assert waiting == []
+        made.settled()
+        answers = client.peer.frames() if dialect == "native" else client.peer.packets()
+        assert len(answers) == 2
