@@ -120,6 +120,7 @@ def _add_request(parser: Parser) -> None:
     group.add_argument("--protocol", default="", help="mqtt or native")
     group.add_argument("--listener", default="", help="where it has connected")
     group.add_argument("--own", type=Path, metavar="FILE", help="rules that it brings along, JSON as in a token")
+    group.add_argument("--namespace", default=None, help="where it is; default: what the file says")
     group = parser.add_argument_group("what")
     group.add_argument(
         "--action", required=True,

@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from ipaddress import ip_address
 from itertools import islice
 from pathlib import Path
@@ -11,8 +12,9 @@ from typing import Any, Final
 
 import matchcore
 from fanlight_broker.config import Exit
+from fanlight_broker.core.errors import NotPermitted
 from fanlight_broker.core.limits import Limits
-from fanlight_broker.core.permissions import ON_TOPICS, Access, Action, Asker
+from fanlight_broker.core.permissions import ON_TOPICS, Access, Action, Asker, NoNamespace
 from fanlight_broker.parsing import did_you_mean, file_text, message_fields
 from fanlight_broker.permitting.explaining import Request, unmet
 from fanlight_broker.permitting.permission_faults import Conflict, ShadowedRule, conflicts, shadowed, warnings
@@ -88,7 +90,13 @@ def test_permissions(arguments: argparse.Namespace, limits: Limits) -> int:
         request = _request(arguments)
         file = read(arguments.file, limits)
         table = compile_permissions(file, str(arguments.file), limits)
+        if arguments.namespace is None:
+            request = request._replace(asker=replace(request.asker, namespace=table.namespace_of(request.asker)))
         view = decision(file.rules, table, request)
+        if request.asker.namespace:
+            view["namespace"] = request.asker.namespace
+            if request.action in (Action.ADMIN_READ, Action.ADMIN_WRITE):
+                raise NotPermitted("views and actions are for clients of the root alone")
     except PermissionFileError as error:
         for problem in error.problems:
             print(f"fanlightd: {problem}", file=sys.stderr)
@@ -96,6 +104,8 @@ def test_permissions(arguments: argparse.Namespace, limits: Limits) -> int:
     except (WrongRequest, matchcore.TopicError) as error:
         print(f"fanlightd: {error}", file=sys.stderr)
         return Exit.USAGE
+    except (NoNamespace, NotPermitted) as error:
+        view = {"decision": "denied", "rule": "", "by_content": False, "not": [], "why": error.text}
     if arguments.json:
         print(json.dumps(view))
     else:
@@ -107,7 +117,7 @@ def _request(arguments: argparse.Namespace) -> Request:
     """Raises WrongRequest."""
     asker = Asker(
         arguments.user, frozenset(arguments.group), arguments.client, arguments.certificate, arguments.address,
-        arguments.protocol, arguments.listener, _own(arguments.own),
+        arguments.protocol, arguments.listener, _own(arguments.own), arguments.namespace or "",
     )
     return request_of(asker, arguments.action, arguments.topic, arguments.fields)
 
@@ -206,7 +216,11 @@ def _decision_lines(view: Mapping[str, Any]) -> list[str]:
         by = f"by rule {rule!r} ({place})" if rule != place else f"by the rule of {place}"
     if view["decision"].startswith("depends"):
         by = f"{by}, first of all; give --fields"
+    if "why" in view:
+        by = view["why"]
     lines = [f"{view['decision']}: {by}"]
+    if "namespace" in view:
+        lines.append(f"  in the namespace {view['namespace']}")
     if "denied_by" in view:
         lines.append(f"  some of it is denied by {view['denied_by']}; see subscribe_partly")
     if view["not"]:

@@ -154,3 +154,58 @@ def test_help_teaches() -> None:
         code, text, _ = run(*words)
         assert code == 0
         assert said in text
+
+
+NAMESPACES = """\
+[[namespace]]
+user = "boss"
+name = ""
+
+[[namespace]]
+name = "%g"
+
+[[deny]]
+namespace = "acme"
+publish = "t/#"
+
+[[allow]]
+everything = "#"
+admin = "read"
+"""
+
+
+@pytest.mark.parametrize(("words", "code", "first", "within"), [
+    (["--user", "ann", "--group", "acme", "--action", "publish", "--topic", "t/a"], 1, "denied", "acme"),
+    (["--user", "bob", "--group", "beta", "--action", "publish", "--topic", "t/a"], 0, "allowed", "beta"),
+    (["--user", "bob", "--group", "beta", "--namespace", "acme", "--action", "publish", "--topic", "t/a"], 1, "denied",
+     "acme"),
+    (["--user", "boss", "--action", "publish", "--topic", "t/a"], 0, "allowed", None),
+    (["--user", "boss", "--action", "admin:read"], 0, "allowed", None),
+    (["--user", "bob", "--group", "beta", "--action", "admin:read"], 1, "denied: views and actions are", None),
+    (["--user", "carol", "--action", "connect"], 1, "denied: no permission: the client has no only group", None),
+])  # fmt: skip
+def test_the_namespace_of_who_asks(
+    tmp_path: Path, words: list[str], code: int, first: str, within: str | None
+) -> None:
+    path = tmp_path / "permissions.toml"
+    path.write_text(NAMESPACES)
+    found, lines = ask(path, *words)
+    assert (found, lines[0].startswith(first)) == (code, True), lines
+    assert [line for line in lines if "namespace" in line and line.startswith("  in")] == (
+        [f"  in the namespace {within}"] if within else []
+    )
+
+
+@pytest.mark.parametrize(("entry", "said"), [
+    ('name = "a/b"', "is no name of a namespace"), ('name = "a.b"', "is no name of a namespace"),
+    ('name = "%c"', "is no name of a namespace"), ("", "give it a name"), ("name = 1", "give it a name"),
+    ('name = "a"\nclient = "x"', "there is no 'client'"), ('name = "a"\nnamespace = "x"', "there is no 'namespace'"),
+    ('name = "a"\naddress = "nowhere"', "is no address"), ('name = "a"\nusr = "x"', "there is no 'usr'"),
+])  # fmt: skip
+def test_an_entry_that_cannot_be_put_in_force(tmp_path: Path, entry: str, said: str) -> None:
+    path = tmp_path / "permissions.toml"
+    path.write_text(f"[[namespace]]\n{entry}\n")
+    code, _, errors = run("check", path)
+    assert code == 1
+    assert "[[namespace]] 1: " in errors
+    assert said in errors
