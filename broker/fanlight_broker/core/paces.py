@@ -24,7 +24,7 @@ from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.outbox import Outbox
 from fanlight_broker.wire.token_bucket import BucketChain, TokenBucket
 
-GONE_MAX: Final = 100_000  # holders of each kind without a client whose debts are remembered: some 1,000 bytes each
+GONE_MAX: Final = 100_000  # holders of each kind without a client whose debts are remembered: some 900 bytes each
 SECONDS_MIN: Final = 0.001  # between two looks at one bucket
 
 
@@ -121,8 +121,9 @@ class Paces:
         pace = self._of.get(holder)
         if pace is None:
             pace = self._of[holder] = SharedPace(TokenBucket(now=now), TokenBucket(now=now))
-            pace.publish.gate = Outbox(self._nowhere, 1, "pause")
             pace.deliver.on_wait = self._wait_to_be_sent
+        if pace.publish.gate is None:
+            pace.publish.gate = Outbox(self._nowhere, 1, "pause")
         self._gone[holder.per].discard(holder)
         pace.clients += 1
 
@@ -131,6 +132,8 @@ class Paces:
         pace.clients -= 1
         if pace.clients:
             return
+        self._gates.pop(pace.publish.gate, None)
+        pace.publish.gate = None  # nobody waits for it, and it takes as much memory as all else
         gone.set(holder, now + pace.full_in(now))
         if len(gone) > GONE_MAX:
             del self._of[next(iter(gone.due(inf, 1)))]

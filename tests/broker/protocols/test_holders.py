@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from fanlight_broker.core import paces
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.permitting.quota_file import parse_quotas
 from fanlight_broker.protocols.mqtt.packets import ConnAck
@@ -199,3 +200,19 @@ def test_a_client_that_connects_again_takes_its_own_place_in_the_group(version: 
         assert isinstance(connack, ConnAck)
         codes.append(connack.reason_code)
     assert codes == [0, 0, R.QUOTA_EXCEEDED if version is mqtt.Version.MQTT_5_0 else R.SERVER_UNAVAILABLE, 0, 0]
+
+
+def test_invented_clients_do_not_make_it_forget_what_users_owe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paces, "GONE_MAX", 3)
+    world = world_of('[[quota]]\nper = "client"\npublish_messages = 1\n[[quota]]\npublish_messages = 10\n')
+    seen, debtor = watcher(world), connect(world, "bob", "x")
+    flood(debtor)
+    debtor.vanish()
+    for number in range(20):
+        peer = connect(world, "ann", f"invented-{number}")
+        flood(peer)
+        peer.vanish()
+    holders = [holder.name for holder, _ in world.broker.paces]
+    assert len([name for name in holders if name.startswith("client invented")]) <= 3
+    assert {"user ann", "user bob"} <= set(holders)
+    assert got(seen) == 1 + 10
