@@ -105,7 +105,7 @@ def test_permissions(arguments: argparse.Namespace, limits: Limits) -> int:
         print(f"fanlightd: {error}", file=sys.stderr)
         return Exit.USAGE
     except (NoNamespace, NotPermitted) as error:
-        view = {"decision": "denied", "rule": "", "by_content": False, "not": [], "why": error.text}
+        view = {"decision": "denied", "rule": "", "by_content": False, "not": [], "why": str(error)}
     if arguments.json:
         print(json.dumps(view))
     else:
