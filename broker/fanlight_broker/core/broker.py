@@ -16,6 +16,7 @@ from fanlight_broker import event_log
 from fanlight_broker.core.acknowledgements import Acknowledgements
 from fanlight_broker.core.archive_selection import ArchiveSelection
 from fanlight_broker.core.clients import EveryClient
+from fanlight_broker.core.declarations import Declarations
 from fanlight_broker.core.flow import Flow, Later, NextTurn
 from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import Limits
@@ -69,7 +70,7 @@ class Broker(Namespace):
         super().__init__("", limits, Common(
             ledger, Standstills(ledger), turns, Variants(), shares, flow, paces,
             Marks(limits, shares, lambda number: number in self.everybody.by_number), Acknowledgements(flow),
-            self.everybody, self.finish, self.home_of, later, wall,
+            Declarations(), self.everybody, self.finish, self.home_of, later, wall,
         ), Unrestricted() if permissions is None else permissions)
         self.system_topics: SystemTopics | None = None  # set by the application, which has all counters
         self._bound(limits)
@@ -109,7 +110,7 @@ class Broker(Namespace):
 
     def journal_to(self, journal: Journal) -> None:
         """Report what must survive a restart to this journal. Before the first session, if it is to have all."""
-        self._journal = self.marks.journal = journal
+        self._journal = self.marks.journal = self.declarations.journal = journal
         for each in self.everywhere():
             each.keep_by(journal)
         self.acknowledgements.journal_to(journal)

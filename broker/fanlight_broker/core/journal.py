@@ -76,6 +76,12 @@ class NoJournal:
     def marked(self, mark: object) -> None:
         pass
 
+    def declared(self, declaration: object) -> None:
+        pass
+
+    def undeclared(self, owner: str, key: bytes) -> None:
+        pass
+
     @property
     def reads_delayed(self) -> bool:
         return False

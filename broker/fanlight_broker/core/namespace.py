@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from fanlight_broker.core.acknowledgements import Acknowledgements
 from fanlight_broker.core.clients import Clients, EveryClient
+from fanlight_broker.core.declarations import Declarations
 from fanlight_broker.core.delayed import Delayed
 from fanlight_broker.core.due import DueMessages
 from fanlight_broker.core.enforcement import Enforcement
@@ -55,6 +56,7 @@ class Common(NamedTuple):
     paces: Paces
     marks: Marks
     acknowledgements: Acknowledgements
+    declarations: Declarations
     everybody: EveryClient
     finish: Callable[[], Any]  # the end of a turn
     home_of: "Callable[[Any], Namespace]"  # of an asker; raises NotPermitted, LimitExceeded
@@ -72,6 +74,7 @@ class Namespace:
         self.ledger, self.turns, self.flow, self.paces = common.ledger, common.turns, common.flow, common.paces
         self.standstills, self.variants, self.shares = common.standstills, common.variants, common.shares
         self.marks, self.acknowledgements = common.marks, common.acknowledgements
+        self.declarations = common.declarations
         self.finish = common.finish
         part = ROUTES_PART if name else 1
         self.routes = RouteCache(max(1, limits.routes_max // part), limits.routes_bytes_max // part)

@@ -6,6 +6,7 @@ Calls go up only through these protocols, so that the core imports neither a soc
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from fanlight_broker.core.declarations import Declaration
 from fanlight_broker.core.delayed_message import DelayedMessage
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.marks import Mark
@@ -270,6 +271,14 @@ class Journal(Protocol):
 
     def marked(self, mark: Mark) -> None:
         """The message with this mark was accepted: its producer is so far."""
+        ...
+
+    def declared(self, declaration: Declaration) -> None:
+        """A protocol's client has declared this, or declares it otherwise now."""
+        ...
+
+    def undeclared(self, owner: str, key: bytes) -> None:
+        """It is gone."""
         ...
 
     @property

@@ -1,6 +1,6 @@
 """Rounds: all that is known is written once more at the end of the log, so that a restart need not read what is before.
 
-    log   ... | ROUND  groups  queues  sessions  retained and delayed messages  marks | ...  and changes between
+    log   ... | ROUND  groups  queues  sessions  retained, delayed ones  declarations  marks | ... and changes between
                ^ the floor of the log, once the last of them is synced
 
 A round takes many turns, a slice in each, so it is no picture of one moment. It need not be:
@@ -139,6 +139,9 @@ class Checkpoint:
             yield
         for home in broker.everywhere():
             yield from self._restate(home)
+        for declaration in broker.declarations:
+            store.restate_declaration(declaration)
+            yield
         for known in list(broker.marks):
             mark = broker.marks.find(known)
             if mark is not None:

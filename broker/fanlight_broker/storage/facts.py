@@ -196,6 +196,14 @@ class MarkFact(NamedTuple):
     sequence: int
 
 
+class DeclarationFact(NamedTuple):
+    """DECLARED, and UNDECLARED without a body: core/declarations.py."""
+
+    owner: str
+    key: bytes
+    body: bytes = b""
+
+
 class RoundFact(NamedTuple):
     """ROUND: the last that were given."""
 

@@ -13,6 +13,7 @@ cdef class Image:
         readonly dict slots       # StoredSlot, by number
         readonly dict retained    # topic, in either syntax, or (namespace, topic) -> RETAINED record
         readonly dict marks       # (user, producer) -> MarkFact; the one used last stands at the end
+        readonly dict declarations    # (owner, key) -> DeclarationFact, in the order in which they were first made
         readonly DueTable delayed     # times are wall-clock times
         readonly dict delayed_publishers    # the fields of DelayedFact behind `nbytes` -> number
         readonly uint64_t last_number, last_queue, last_slot, last_set    # that were given
@@ -43,6 +44,7 @@ cdef class Image:
     cdef object key(self, bytes topic, int syntax)
     cdef int cleared(self, bytes body) except -1
     cdef int mark(self, bytes body) except -1
+    cdef int declare(self, bytes body, bint begins) except -1
     cdef int delay(self, bytes body, bint begins) except -1
     cdef int session(self, bytes body) except -1
     cdef int session_ended(self, bytes body) except -1

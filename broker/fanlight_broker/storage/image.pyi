@@ -2,7 +2,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fanlight_broker.core.topics import Canonical
-from fanlight_broker.storage.facts import GroupFact, MarkFact, QueueFact
+from fanlight_broker.storage.facts import DeclarationFact, GroupFact, MarkFact, QueueFact
 from fanlight_broker.storage.log import Log
 from fanlight_broker.storage.stored_state import StoredQueue, StoredSession, StoredSlot
 from fanlight_broker.wire.due_table import DueTable
@@ -17,6 +17,7 @@ class Image:
     slots: dict[int, StoredSlot]
     retained: dict[Canonical | tuple[str, Canonical], bytes]
     marks: dict[tuple[str, str], MarkFact]
+    declarations: dict[tuple[str, bytes], DeclarationFact]
     delayed: DueTable
     delayed_publishers: dict[tuple[str, str, str, bool, str | None], int]
     last_number: int

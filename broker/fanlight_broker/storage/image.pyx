@@ -26,8 +26,8 @@ from fanlight_broker.storage.stored_state cimport (
 from fanlight_broker.wire.due_table cimport DueTable
 from fanlight_broker.core.topics import SYNTAXES, canonical
 from fanlight_broker.storage.facts import (
-    DelayedFact, GroupFact, MarkFact, QueueFact, RoundFact, SessionFact, SubscriptionFact, least_fields, read_fact,
-    unpacked,
+    DeclarationFact, DelayedFact, GroupFact, MarkFact, QueueFact, RoundFact, SessionFact, SubscriptionFact,
+    least_fields, read_fact, unpacked,
 )
 from fanlight_broker.storage.records import (
     TYPES, BadRecord, read_ended, read_in_flight, read_moves, read_waiting,
@@ -53,6 +53,7 @@ cdef class Image:
         self.sessions, self.groups, self.named, self.queues, self.slots = {}, {}, {}, {}, {}
         self.retained, self.marks, self.windows, self.sets = {}, {}, {}, {}
         self.delayed, self.delayed_publishers = DueTable(), {}
+        self.declarations = {}
 
     def read(self, Log log not None, uint64_t after=0, progress=None):
         """Apply all that a log has, from its floor on or behind the entry `after`; it is appended to then.
@@ -98,6 +99,8 @@ cdef class Image:
             total += queue.waiting.numbers.memory
         for body in self.retained.values():
             total += PyBytes_GET_SIZE(body)
+        for fact in self.declarations.values():
+            total += len(fact.key) + len(fact.body)
         return total + DELAYED_BYTES * len(self.delayed)
 
     cdef int take_in(self, int type, const char* at, Py_ssize_t size) except -1:
@@ -139,6 +142,8 @@ cdef class Image:
             return self.mark(body)
         if type == records.DELAYED or type == records.DELAYED_DONE:
             return self.delay(body, type == records.DELAYED)
+        if type == records.DECLARED or type == records.UNDECLARED:
+            return self.declare(body, type == records.DECLARED)
         if type == records.ROUND:
             return self.round(body)
         if type == records.QUEUE or type == records.QUEUE_ENDED:
@@ -364,6 +369,16 @@ cdef class Image:
         fact = read_fact(MarkFact, body)
         self.marks.pop(fact[:2], None)    # the one used last stands at the end
         self.marks[fact[:2]] = fact
+        return 0
+
+    cdef int declare(self, bytes body, bint begins) except -1:
+        fact = read_fact(DeclarationFact, body)
+        if not (isinstance(fact.owner, str) and isinstance(fact.key, bytes) and isinstance(fact.body, bytes)):
+            raise BadRecord("a declaration that is not a text and two strings of bytes")
+        if begins:
+            self.declarations[fact[:2]] = fact
+        else:
+            self.declarations.pop(fact[:2], None)
         return 0
 
     cdef int delay(self, bytes body, bint begins) except -1:

@@ -24,6 +24,8 @@ cdef enum RecordType:
     ROUND = 19           # everything is restated from here on: what is the last number, queue, slot, set
     WAITING = 20         # the numbers that wait in a queue
     IN_FLIGHT = 21       # what is in flight in a window
+    DECLARED = 22        # what a client of a protocol has declared, in the protocol's own words
+    UNDECLARED = 23
     DELAYED = 30
     DELAYED_DONE = 31
     RETAINED_IN = 32     # RETAINED, in a namespace

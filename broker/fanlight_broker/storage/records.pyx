@@ -16,7 +16,7 @@ cdef enum:
 TYPES = (
     "", "MESSAGE", "MOVES", "ENDED", "SLOT", "SLOT_SET", "RETAINED", "CLEARED", "SESSION", "SESSION_ENDED",
     "SUBSCRIBED", "UNSUBSCRIBED", "RECEIVED", "RELEASED", "GROUP", "GROUP_ENDED", "MARK",
-    "QUEUE", "QUEUE_ENDED", "ROUND", "WAITING", "IN_FLIGHT",
+    "QUEUE", "QUEUE_ENDED", "ROUND", "WAITING", "IN_FLIGHT", "DECLARED", "UNDECLARED",
 )
 TYPES += ("",) * (DELAYED - len(TYPES)) + ("DELAYED", "DELAYED_DONE", "RETAINED_IN")
 globals().update({name: number for number, name in enumerate(TYPES) if name})

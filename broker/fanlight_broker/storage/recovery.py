@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from fanlight_broker import event_log
 from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.declarations import Declaration
 from fanlight_broker.core.delayed_message import DelayedPublisher
 from fanlight_broker.core.marks import Mark
 from fanlight_broker.core.namespace import Namespace
@@ -187,6 +188,7 @@ class Recovery:
             self._fill_named(self.image.queues[id], made)
         refused = self._retain()
         self._delay()
+        self.broker.declarations.restore(Declaration(*fact) for fact in self.image.declarations.values())
         self.broker.marks.restore(Mark(*fact) for fact in self.image.marks.values())
         self.store.restoring = False
         for namespace, message in refused:

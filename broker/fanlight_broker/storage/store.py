@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final
 
 from fanlight_broker import event_log
+from fanlight_broker.core.declarations import Declaration
 from fanlight_broker.core.delayed_message import DelayedEntry, DelayedMessage
 from fanlight_broker.core.limits import StoreDurability
 from fanlight_broker.core.marks import Mark
@@ -25,6 +26,7 @@ from fanlight_broker.core.will import Will
 from fanlight_broker.core.work_queue import WorkQueue
 from fanlight_broker.storage import records
 from fanlight_broker.storage.facts import (
+    DeclarationFact,
     GroupFact,
     MarkFact,
     QueueFact,
@@ -363,6 +365,12 @@ class Store:
     def marked(self, mark: Mark) -> None:
         self.records.append(records.MARK, packed(MarkFact(*mark)))
 
+    def declared(self, declaration: Declaration) -> None:
+        self.records.append(records.DECLARED, packed(DeclarationFact(*declaration)))
+
+    def undeclared(self, owner: str, key: bytes) -> None:
+        self.records.append(records.UNDECLARED, packed(DeclarationFact(owner, key)))
+
     @property
     def reads_delayed(self) -> bool:
         return True
@@ -449,6 +457,9 @@ class Store:
 
     def restate_mark(self, mark: Mark) -> None:
         self.records.restate(records.MARK, packed(MarkFact(*mark)))
+
+    def restate_declaration(self, declaration: Declaration) -> None:
+        self.records.restate(records.DECLARED, packed(DeclarationFact(*declaration)))
 
     def restate_delayed(self, due: float, delayed: DelayedEntry, namespace: str = "") -> None:
         self.records.restate(

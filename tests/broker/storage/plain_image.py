@@ -15,6 +15,7 @@ from typing import NamedTuple
 from fanlight_broker.core.topics import Canonical, canonical
 from fanlight_broker.storage import records
 from fanlight_broker.storage.facts import (
+    DeclarationFact,
     DelayedFact,
     GroupFact,
     MarkFact,
@@ -110,6 +111,7 @@ class Image:
         # Topic, in either syntax, or (namespace, topic) -> record.
         self.retained: dict[Canonical | tuple[str, Canonical], bytes] = {}
         self.marks: dict[tuple[str, str], MarkFact] = {}
+        self.declarations: dict[tuple[str, bytes], DeclarationFact] = {}
         self.delayed = DueTable()  # times are wall-clock times
         # Of these, by number: principal, name, protocol, whether it is a session, namespace.
         self.delayed_publishers: dict[tuple[str, str, str, bool, str | None], int] = {}
@@ -135,6 +137,8 @@ class Image:
             records.GROUP: self._group,
             records.GROUP_ENDED: self._group_ended,
             records.MARK: self._mark,
+            records.DECLARED: self._declared,
+            records.UNDECLARED: self._undeclared,
             records.QUEUE: self._queue,
             records.QUEUE_ENDED: self._queue_ended,
             records.DELAYED: self._delayed,
@@ -275,6 +279,13 @@ class Image:
         syntax, topic, *namespace = unpacked(body)
         key = canonical(topic, syntax)
         self.retained.pop((namespace[0], key) if namespace else key, None)
+
+    def _declared(self, body: bytes) -> None:
+        fact = read_fact(DeclarationFact, body)
+        self.declarations[fact[:2]] = fact
+
+    def _undeclared(self, body: bytes) -> None:
+        self.declarations.pop(read_fact(DeclarationFact, body)[:2], None)
 
     def _mark(self, body: bytes) -> None:
         fact = read_fact(MarkFact, body)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from fanlight_broker.core.declarations import Declarations
 from fanlight_broker.core.marks import Mark
 from fanlight_broker.storage.image import Image
 from fanlight_broker.storage.log import Log
@@ -57,6 +58,7 @@ def said(image: Any) -> dict[str, Any]:
             for id, fact in image.named.items()
         },
         "retained": image.retained, "delayed": delayed(image), "marks": list(image.marks.values()),
+        "declarations": image.declarations,
         "last": (image.last_number, image.last_queue, image.last_slot, image.last_set),
     }
 
@@ -88,14 +90,38 @@ def check_images(folder: Path, rounds: list[tuple[int, int]]) -> None:
                 assert said(part) == said(whole), f"entry {sequence}, from the round at {first}"
 
 
+class Owner:
+    """Has declarations by their keys."""
+
+    def __init__(self, declarations: Declarations, name: str = "owner") -> None:
+        self.declarations, self.name = declarations, name
+        self.bodies = declarations.claim(name, self.restated)
+
+    def restated(self) -> Iterator[tuple[bytes, bytes]]:
+        for key in list(self.bodies):
+            if key in self.bodies:
+                yield key, self.bodies[key]
+
+    def set(self, key: bytes, body: bytes | None) -> None:
+        """None: it goes."""
+        if body is not None:
+            self.bodies[key] = body
+            self.declarations.keep(self.name, key, body)
+        elif self.bodies.pop(key, None) is not None:
+            self.declarations.forget(self.name, key)
+
+
 def run(folder: Path, steps: list[tuple[str, int, int, int]]) -> int:
     """Returns how many rounds there were."""
     world = StoredWorld(folder, queue_messages_max=6)
     peers = connected(world)
+    owner = Owner(world.broker.declarations)
     rounds: list[tuple[int, int]] = []
     for count, (what, who, nth, turn) in enumerate(steps):
         done = world.checkpoint.rounds
         act(world, peers, what, who, nth, count)
+        if nth in (5, 6):
+            owner.set(f"d{who}".encode(), None if nth == 5 else b"%d" % count)
         if nth == 7:
             world.broker.marks.advance(Mark("u", f"p{who}", 1, count), peers[who].client)
         if turn:

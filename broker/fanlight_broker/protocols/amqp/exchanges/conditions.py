@@ -111,7 +111,9 @@ class ConditionTree:
         if self.here is not None:
             pour(self.here.held, search)
         hung = self.hung
-        for condition in met:
+        # The shorter of the two: a message with many headers must not be walked through once for each small tree.
+        asked = met if len(met) <= len(hung) else [condition for condition in hung if condition in all_met]
+        for condition in asked:
             branch = hung.get(condition)
             if branch is None:
                 continue

@@ -34,7 +34,7 @@ class ExchangeLimits:
 
     exchanges_max: int = 10_000
     bytes_max: int = 1 << 29
-    kept_max: int = 1 << 19
+    kept_max: int = 1 << 18
     hashes_max: int = 4
     searching_max: int = 1_000
 

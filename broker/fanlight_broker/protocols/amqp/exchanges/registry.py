@@ -258,8 +258,8 @@ class Exchanges:
             self._end_if_unused(source)
 
     def bindings(self, exchange: str | None = None) -> Iterator[Binding]:
-        """Of one exchange, or of all; the default exchange has none here."""
-        for each in self._exchanges.values() if exchange is None else filter(None, [self._exchanges.get(exchange)]):
+        """Of one exchange, or of all; the default exchange has none here. They may change meanwhile."""
+        for each in self.in_force() if exchange is None else filter(None, [self._exchanges.get(exchange)]):
             yield from self._bindings_of(each)
 
     def bindings_to(self, queue: str) -> Iterator[Binding]:
@@ -272,9 +272,11 @@ class Exchanges:
                 yield _binding(source, destination, entry)
 
     def _bindings_of(self, exchange: AmqpExchange) -> Iterator[Binding]:
-        for destination, entries in exchange.bound.items():
-            for entry in entries:
-                yield _binding(exchange, destination, entry)
+        """Those in force when each is asked for: exchanges may change in between."""
+        for destination in list(exchange.bound):
+            for entry in list(exchange.bound.get(destination, ())):
+                if entry in exchange.bound.get(destination, ()):
+                    yield _binding(exchange, destination, entry)
 
     def _bind(self, source: AmqpExchange, destination: Destination, key: str, arguments: Mapping[str, Any]) -> None:
         asked = frozen(arguments)

@@ -447,6 +447,29 @@ def test_headers_are_read_only_where_somebody_asks_for_them(exchanges: Exchanges
     assert exchanges.publish("x", "h", lambda: None).unroutable
 
 
+def test_a_message_with_many_headers_is_not_walked_through_for_each_tree() -> None:
+    """What is compared is counted: the conditions of a message are hashed once for each time they are looked up."""
+    lookups = 0
+
+    class Counted(str):
+        __slots__ = ()
+
+        def __hash__(self) -> int:
+            nonlocal lookups
+            lookups += 1
+            return super().__hash__()
+
+    side = 50  # so each condition is one of 50 bindings
+    exchanges = Exchanges("/", {"q"})
+    for at in range(side * side):
+        exchanges.bind("q", "amq.headers", "", {f"a{at % side}": 1, f"b{at // side}": 1})
+    headers: dict[str, Any] = {Counted(f"a{at}"): 1 for at in range(side)}
+    headers.update({Counted(f"other{at}"): 1 for at in range(2_000)})
+    lookups = 0
+    assert exchanges.publish("amq.headers", "", headers).unroutable
+    assert lookups < 10 * len(headers)
+
+
 def test_the_bindings_of_a_queue(exchanges: Exchanges) -> None:
     exchanges.bind("q", "amq.headers", "", {"a": 1, "x-match": "any"})
     assert {each.source for each in exchanges.bindings_to("q")} == {"x", "amq.headers"}
