@@ -28,7 +28,7 @@ MakeHeaders = Callable[[int, int], Headers]  # of the binding, or of a message, 
 QUEUES = 1_000
 KEYS = 1_000
 MESSAGES = 2_000  # of a turn
-FEW = 100  # messages where each reaches all queues
+FEW = 20  # messages where each reaches all queues
 SMALL = 100  # bindings to a headers exchange
 
 EXCHANGE = "x"

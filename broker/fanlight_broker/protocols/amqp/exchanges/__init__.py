@@ -56,12 +56,18 @@ and the same tiers, but not the same index. One index for all, with the exchange
 alternative: a message to one exchange would then walk through the classes of all, the limit of words would be one less,
 and deleting an exchange would have to remove its filters one by one, in place of dropping its index.
 
-**What survives a restart** is reported to the `Keeper`: durable exchanges, and bindings between durable things. At
-the start the owner calls `declare` and `bind` with what it has stored, before anybody publishes.
+**What survives a restart** is reported to the `Keeper`: durable exchanges, and bindings between durable things.
+`stored.StoredExchanges` is one over the core's declarations; its docstring says how an owner uses it. While it
+restores, `TopicSpace.bind` comes for filters that the core has stored with their queues.
+
+    keeper = StoredExchanges(broker.declarations, "/", lambda name: broker.queues.find(name).options.durable)
+    exchanges = Exchanges("/", queues, keeper=keeper, topics=topics)
+    keeper.restore(exchanges)                                             TopicSpace.bind: nothing if keeper.restoring
 
 The files: `registry` (Exchanges) · `exchange` (AmqpExchange, Destinations) · `kinds` (the types by name) · `direct`,
 `fanout`, `topic`, `shared`, `headers`, `conditions`, `consistent_hash` · `kept_answers` · `arguments` (values as
-RabbitMQ compares them) · `ports` (what the owner provides).
+RabbitMQ compares them) · `ports` (what the owner provides) · `stored` (over a restart) · `definitions` (RabbitMQ's
+file).
 """
 
 from fanlight_broker.protocols.amqp.exchanges.exchange import AmqpExchange, Destinations
