@@ -3,6 +3,7 @@
     decisions        actions, askers, verdicts: the words of all others
     permission_rule  a rule, and its filters           permission_file  the file, TOML or CSV, read into rules
     parties, scopes  who, and behind which key words   table            all rules as one table, which decides
+    class_grant      what clients of one class may do  own_rules, personal  rules that a client brings along
     topics, reading  what all of them need
 
 The broker asks a table for its clients; the pipeline asks one about what was archived.

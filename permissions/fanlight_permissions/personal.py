@@ -1,7 +1,7 @@
 """What a client may do that brings rules of its own (own_rules.py), beside the table in force.
 
 What a denying rule of the table decides stays denied. Of the rest, the first of the client's own rules that is about
-the action and the topic decides; where none is, the table does, as for everybody.
+the action and the topic decides; if there is no such rule, the table decides, as for everybody.
 
     PermissionTable --grant_of--> ClassGrant, of the table alone --.
     Asker.own, a text --read once--> OwnSet, in one FilterIndex ---+--> PersonalGrant, of all with the same text
