@@ -84,7 +84,7 @@ class AmqpConnection(ProtocolConnection):
         self._at = NO_METHOD  # class and method that an error is about
         self._beaten_at = now
         self._full_since: float | None = None
-        self._told_blocked = False
+        self._said_blocked = False
 
     @property
     def vhost(self) -> Vhost:
@@ -363,11 +363,11 @@ class AmqpConnection(ProtocolConnection):
             channel.consumers.drained(now)
 
     def notify_held(self, held: bool, seconds: float) -> None:
-        if not self._wants_blocked or self.state is not ConnectionState.CONNECTED or held == self._told_blocked:
+        if not self._wants_blocked or self.state is not ConnectionState.CONNECTED or held == self._said_blocked:
             return
         if held and self.outbox.size >= BUSY:
             return
-        self._told_blocked = held
+        self._said_blocked = held
         self._send(first.ConnectionBlocked("a consumer is slow, or the store is full") if held
                    else first.ConnectionUnblocked())
 

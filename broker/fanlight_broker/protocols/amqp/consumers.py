@@ -54,7 +54,8 @@ class ChannelConsumers:
         self._by_number: dict[int, ChannelConsumer] = {}
         self._getters: dict[str, ChannelConsumer] = {}  # by the queue's name
         self._numbers = 0
-        self._lost_up_to = 0  # deliveries up to this tag may be of queues that have ended
+        self._lost_up_to = 0  # deliveries up to this tag may be of consumers that are no more
+        self._forgetting = False  # `_forget_lost` is to be called
 
     def __len__(self) -> int:
         return len(self._by_tag)
@@ -134,7 +135,7 @@ class ChannelConsumers:
         if self._by_number.pop(consumer.number, None) is None:
             return
         if consumer.window.in_flight:
-            self._forget_deliveries(consumer.number)
+            self._lose_deliveries()
         if consumer.core is not None:
             self._broker.queues.leave(consumer.core, now)
         elif not consumer.window.ended:
@@ -146,7 +147,7 @@ class ChannelConsumers:
         consumer = self._by_number.pop(number, None)
         if consumer is None:
             return
-        self._forget_deliveries(number)
+        self._lose_deliveries()
         if consumer.cancelled or consumer.tag is None:
             return
         del self._by_tag[consumer.tag]
@@ -158,12 +159,19 @@ class ChannelConsumers:
         if self._channel.is_open:
             self._connection.outbox.write(method_frame(self._channel.number, basic.BasicCancel(tag, True)))
 
-    def _forget_deliveries(self, number: int) -> None:
-        """They are not its any more: an acknowledgement that is on its way is no mistake."""
-        deliveries = self.tags.deliveries
-        for tag in [tag for tag, (whose, _) in deliveries.items() if whose == number]:
-            del deliveries[tag]
+    def _lose_deliveries(self) -> None:
+        """Those of a consumer are not its any more: an acknowledgement that is on its way is no mistake."""
         self._lost_up_to = self.tags.last
+        if not self._forgetting:
+            self._forgetting = True
+            self._broker.turns.later(self._forget_lost)
+
+    def _forget_lost(self) -> None:
+        """In one pass, for all consumers that have gone in a turn."""
+        self._forgetting = False
+        deliveries = self.tags.deliveries
+        for tag in [tag for tag, (number, _) in deliveries.items() if number not in self._by_number]:
+            del deliveries[tag]
 
     def end_all(self, now: float) -> None:
         """The channel is closed, or its connection has ended."""

@@ -58,6 +58,7 @@ class Vhost:
         self.exchanges = Exchanges(ROOT_VHOST, QueueNames(broker.queues.get), topics=self)
         self.asker: Client | None = None  # whose request is acted on
         self._declared: dict[str, DeclaredQueue] = {}
+        self._owned: dict[object, dict[str, DeclaredQueue]] = {}  # exclusive ones, by connection
         broker.queues.watchers.append(self._queue_ended)
         for queue in broker.queues:  # from before a restart
             queue.addressed |= queue.subscriber.origin.protocol == PROTOCOL
@@ -88,9 +89,12 @@ class Vhost:
         """A queue that was just made in the core."""
         queue.work.addressed = True
         self._declared[queue.work.name] = queue
+        if queue.owner is not None:
+            self._owned.setdefault(queue.owner, {})[queue.work.name] = queue
 
     def owned(self, owner: object) -> list[DeclaredQueue]:
-        return [each for each in self._declared.values() if each.owner is owner]
+        """The exclusive queues of a connection."""
+        return [*self._owned.get(owner, {}).values()]
 
     def left(self, queue: DeclaredQueue) -> None:
         """A consumer of it has gone, or was cancelled."""
@@ -100,7 +104,12 @@ class Vhost:
             self.broker.queues.end(queue.work, "auto_delete")
 
     def _queue_ended(self, work: WorkQueue) -> None:
-        self._declared.pop(work.name, None)
+        found = self._declared.pop(work.name, None)
+        if found is not None and found.owner is not None:
+            owned = self._owned[found.owner]
+            del owned[work.name]
+            if not owned:
+                del self._owned[found.owner]
         self.exchanges.queue_ended(work.name)
 
     # -- the broker's topics ----------------------------------------------------------------------------------------

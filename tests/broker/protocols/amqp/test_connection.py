@@ -115,7 +115,7 @@ def test_a_login_that_is_malformed_is_refused(mechanism: str, response: bytes) -
 
 
 @pytest.mark.parametrize("announced", [True, False])
-def test_a_wrong_password_is_told_to_those_who_can_hear_it(announced: bool) -> None:
+def test_a_wrong_password_is_answered_to_clients_that_announced_it(announced: bool) -> None:
     peer = World().open()
     peer.log_in = False
     peer.send(PROTOCOL_HEADER)

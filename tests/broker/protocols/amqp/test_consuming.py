@@ -220,6 +220,7 @@ def test_an_acknowledgement_for_a_queue_that_has_ended_is_no_mistake(world: Worl
     peer.consume()
     world.channel().say(entity.QueueDelete(queue="q"))
     peer.got()
+    assert not peer.protocol._channels[1].consumers.tags.deliveries
     peer.say(basic.BasicAck(1))
     assert peer.ask(first.ChannelFlow(True)) == first.ChannelFlowOk(True)
 
@@ -280,4 +281,5 @@ def test_nothing_is_left_of_connections_that_have_ended(world: World) -> None:
     assert [queue.name for queue in world.broker.queues] == ["stays"]
     queue = world.broker.queues.find("stays")
     assert (queue.consumers, queue.inside.windows, len(queue.inside)) == ({}, [], 1)
+    assert world.vhosts.open("/", world.broker).owned(peer.protocol) == []
     assert world.counts.channels == 0

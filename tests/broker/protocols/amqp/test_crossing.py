@@ -8,8 +8,10 @@ from fanlight_broker.protocols.amqp import basic_methods as basic
 from fanlight_broker.protocols.amqp import entity_methods as entity
 from fanlight_broker.protocols.amqp.field_table import Timestamp
 from fanlight_broker.protocols.amqp.fields import SYNTAX, key_of_topic
+from fanlight_broker.protocols.amqp.methods import method_frame
 from fanlight_broker.protocols.amqp.properties import BasicProperties
-from tests.broker.protocols.amqp.world import Got, Peer, World
+from tests.broker.core.reference import Reference, allow
+from tests.broker.protocols.amqp.world import Got, Peer, World, published
 from tests.broker.protocols.native import world as native
 
 SUBSCRIBE, OK = 6, 7
@@ -123,3 +125,65 @@ def test_a_slow_subscriber_holds_an_amqp_publisher_back_until_it_reads() -> None
     assert len(before) + len(after) == len(reader.frames())
     assert len(after) == 1
 
+
+
+# -- permissions (docs/decisions/0025-amqp.md) ----------------------------------------------------------------------
+
+
+def restricted(*rules: Any) -> tuple[Mixed, Peer]:
+    """A client with these permissions, and one that may do everything has made the queue `q`."""
+    world = Mixed()
+    admin = world.channel()
+    admin.declare()
+    world.broker.use_permissions(Reference(allow("connect"), *rules))
+    return world, world.channel()
+
+
+DENIED = {
+    "publish to the default exchange": (published("q", b"x"), (60, 40)),
+    "publish to a topic": (published("a.b", b"x", "amq.topic"), (60, 40)),
+    "declare a queue": (method_frame(1, entity.QueueDeclare(queue="n")), (50, 10)),
+    "declare an exchange": (method_frame(1, entity.ExchangeDeclare(exchange="n")), (40, 10)),
+    "consume": (method_frame(1, basic.BasicConsume(queue="q")), (60, 20)),
+    "get": (method_frame(1, basic.BasicGet(queue="q")), (60, 70)),
+    "purge": (method_frame(1, entity.QueuePurge(queue="q")), (50, 30)),
+    "delete": (method_frame(1, entity.QueueDelete(queue="q")), (50, 40)),
+    "bind": (method_frame(1, entity.QueueBind(queue="q", exchange="amq.topic", routing_key="#")), (50, 20)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DENIED)
+def test_what_is_not_permitted_is_403_and_closes_the_channel(name: str) -> None:
+    octets, ids = DENIED[name]
+    world, peer = restricted()
+    peer.send(octets)
+    assert peer.error() == (False, 403, ids)
+    assert len(world.broker.queues.find("q").inside) == 0
+
+
+def test_what_is_permitted_by_name_is_done() -> None:
+    world, peer = restricted(
+        allow("publish", "$exchange/amq%2Edefault/q"), allow("publish subscribe queue", "a/#"),
+        allow("subscribe queue", "$queue/q"),
+    )
+    peer.publish("q", b"1")
+    assert peer.ask(entity.QueueBind(queue="q", exchange="amq.topic", routing_key="a.*")) == entity.QueueBindOk()
+    peer.publish("a.b", b"2", "amq.topic")
+    assert [each.body for each in peer.consume()] == [b"1", b"2"]
+    peer.publish("other", b"3")
+    assert peer.error() == (False, 403, (60, 40))
+    assert world.broker.enforcement.counters()["publish_denied"] == 1
+
+
+def test_a_key_that_is_not_permitted_is_not_bound() -> None:
+    _, peer = restricted(allow("subscribe queue", "$queue/q"), allow("subscribe queue", "a/#"))
+    peer.say(entity.QueueBind(queue="q", exchange="amq.topic", routing_key="b.#"))
+    assert peer.error() == (False, 403, (50, 20))
+
+
+def test_a_consumer_whose_permission_is_taken_away_is_cancelled() -> None:
+    world, peer = restricted(allow("subscribe", "$queue/q"))
+    peer.consume()
+    world.broker.use_permissions(Reference(allow("connect")))
+    world.turn()
+    assert [each.method for each in peer.got()] == [basic.BasicCancel("c", True)]
