@@ -1,0 +1,89 @@
+"""Clients that send whatever they like, in frames that are in order or nearly so: the broker goes on for the others."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fanlight_broker.protocols.amqp import basic_methods as basic
+from fanlight_broker.protocols.amqp import connection_methods as first
+from fanlight_broker.protocols.amqp import entity_methods as entity
+from fanlight_broker.protocols.amqp.methods import AnyMethod, method_frame
+from tests.broker.protocols.amqp.amqp_values import basic_properties, methods
+from tests.broker.protocols.amqp.world import World, content, published
+
+names = st.sampled_from(["", "q", "r", "amq.topic", "amq.fanout", "x"])
+tags = st.integers(0, 6)
+flags = st.booleans()
+
+
+def some(kind: type[AnyMethod], **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[AnyMethod]:
+    """Methods with these fields drawn, and the others at their defaults."""
+    return st.fixed_dictionaries(fields).map(lambda drawn: kind(**drawn))
+
+
+# What finds something to act upon, unlike methods whose fields are anything.
+likely: st.SearchStrategy[AnyMethod] = st.one_of(
+    some(entity.QueueDeclare, queue=names, exclusive=flags, auto_delete=flags, no_wait=flags),
+    some(entity.QueueBind, queue=names, exchange=names, routing_key=names),
+    some(entity.QueueUnbind, queue=names, exchange=names, routing_key=names),
+    some(entity.QueueDelete, queue=names, if_empty=flags),
+    some(entity.QueuePurge, queue=names),
+    some(entity.ExchangeDeclare, exchange=names, type=st.sampled_from(["fanout", "topic"]), auto_delete=flags),
+    some(entity.ExchangeDelete, exchange=names),
+    some(basic.BasicConsume, queue=names, consumer_tag=names, no_ack=flags, exclusive=flags),
+    some(basic.BasicCancel, consumer_tag=names),
+    some(basic.BasicGet, queue=names, no_ack=flags),
+    some(basic.BasicQos, prefetch_count=st.integers(0, 3)),
+    some(basic.BasicAck, delivery_tag=tags, multiple=flags),
+    some(basic.BasicNack, delivery_tag=tags, multiple=flags, requeue=flags),
+    some(basic.BasicReject, delivery_tag=tags, requeue=flags),
+    st.just(basic.BasicRecover(True)),
+    st.just(entity.ConfirmSelect()),
+    st.just(first.ChannelClose(200, "")),
+    st.just(first.ChannelCloseOk()),
+    st.just(first.ChannelOpen()),
+)
+contents = st.builds(published, names, st.binary(max_size=20), names, st.just(1), mandatory=flags)
+frames = st.one_of(
+    likely.map(lambda method: method_frame(1, method)), contents,
+    methods.map(lambda method: method_frame(1, method)), methods.map(lambda method: method_frame(0, method)),
+    st.tuples(st.binary(max_size=20), basic_properties).map(lambda drawn: content(1, *drawn)),
+)
+sequences = st.lists(st.one_of(likely.map(lambda method: method_frame(1, method)), contents), max_size=25)
+
+
+@settings(deadline=None, max_examples=300)
+@given(sent=sequences)
+def test_any_sequence_of_sensible_requests_leaves_nothing_behind(sent: list[bytes]) -> None:
+    world = World()
+    peer = world.channel()
+    for octets in sent:
+        peer.send(octets)
+    world.pass_time(1)
+    peer.vanish()
+    assert world.counts.channels == 0
+    for queue in world.broker.queues:
+        assert (queue.consumers, queue.inside.windows) == ({}, [])
+        assert not queue.subscriber.gone
+    assert all(queue.unused_seconds > 0 for queue in world.broker.queues)
+    assert world.broker.ledger.inboxes.used == 0
+    assert world.channel().declare("alive") == "alive"
+
+
+@settings(deadline=None, max_examples=300)
+@given(sent=st.lists(frames, max_size=10), place=st.integers(0, 2_000), octet=st.integers(0, 255))
+def test_methods_with_any_fields_and_changed_bytes_close_no_other_connection(
+    sent: list[bytes], place: int, octet: int
+) -> None:
+    world = World()
+    peer, other = world.channel(), world.channel()
+    octets = bytearray(b"".join(sent))
+    if octets:
+        octets[place % len(octets)] = octet
+    peer.send(bytes(octets))
+    world.pass_time(1)
+    assert other.declare("alive") == "alive"
+    peer.got()
+    peer.vanish()
+    assert world.counts.channels == 1
