@@ -12,7 +12,7 @@ from fanlight_broker.protocols.amqp.methods import AnyMethod, method_frame
 from tests.broker.protocols.amqp.amqp_values import basic_properties, methods
 from tests.broker.protocols.amqp.world import World, content, published
 
-names = st.sampled_from(["", "q", "r", "amq.topic", "amq.fanout", "x"])
+names = st.sampled_from(["q"] * 8 + ["", "r", "amq.topic", "amq.fanout", "x"])
 tags = st.integers(0, 6)
 flags = st.booleans()
 
@@ -40,17 +40,19 @@ likely: st.SearchStrategy[AnyMethod] = st.one_of(
     some(basic.BasicReject, delivery_tag=tags, requeue=flags),
     st.just(basic.BasicRecover(True)),
     st.just(entity.ConfirmSelect()),
-    st.just(first.ChannelClose(200, "")),
-    st.just(first.ChannelCloseOk()),
-    st.just(first.ChannelOpen()),
 )
-contents = st.builds(published, names, st.binary(max_size=20), names, st.just(1), mandatory=flags)
+numbers = st.integers(1, 3)
+contents = st.builds(published, names, st.binary(max_size=20), st.sampled_from(["", "", "amq.fanout"]), numbers)
+anew = numbers.map(  # valid on a channel that the broker has closed, too
+    lambda number: method_frame(number, first.ChannelClose(200, "")) + method_frame(number, first.ChannelOpen())
+)
+requests = st.tuples(numbers, likely).map(lambda drawn: method_frame(*drawn))
 frames = st.one_of(
     likely.map(lambda method: method_frame(1, method)), contents,
     methods.map(lambda method: method_frame(1, method)), methods.map(lambda method: method_frame(0, method)),
     st.tuples(st.binary(max_size=20), basic_properties).map(lambda drawn: content(1, *drawn)),
 )
-sequences = st.lists(st.one_of(likely.map(lambda method: method_frame(1, method)), contents), max_size=25)
+sequences = st.lists(st.one_of(requests, requests, contents, anew), max_size=25)
 
 
 @settings(deadline=None, max_examples=300)
@@ -58,6 +60,10 @@ sequences = st.lists(st.one_of(likely.map(lambda method: method_frame(1, method)
 def test_any_sequence_of_sensible_requests_leaves_nothing_behind(sent: list[bytes]) -> None:
     world = World()
     peer = world.channel()
+    peer.say(first.ChannelOpen(), 2)
+    peer.say(first.ChannelOpen(), 3)
+    peer.say(entity.QueueDeclare(queue="q"))
+    peer.publish("q", b"first")
     for octets in sent:
         peer.send(octets)
     world.pass_time(1)
