@@ -8,6 +8,7 @@
     python -m fanlight_bench scaling ...              cost per message against filters, subscribers, connections
     python -m fanlight_bench peers ...                Fanlight beside other brokers: see peers/__main__.py
     python -m fanlight_bench permissions ...          what 100,000 rules of permissions cost a broker
+    python -m fanlight_bench isolation ...            what one user at full speed costs another
     python -m fanlight_bench pipeline ...             the archive in Spark: see pipeline/__main__.py
     python -m fanlight_bench start ...                how long a broker takes to listen, and its memory at rest
     python -m fanlight_bench tls-memory ...           what a connection by TLS takes of its memory
@@ -28,6 +29,7 @@ COMMANDS = {
     "scaling": "cost per message against filters, subscribers, connections",
     "peers": "Fanlight beside other brokers",
     "permissions": "what 100,000 rules of permissions cost a broker",
+    "isolation": "what one user at full speed costs another",
     "pipeline": "the archive in Spark",
     "start": "how long a broker takes to listen, and its memory at rest",
     "tls-memory": "what a connection by TLS takes of its memory",
@@ -60,6 +62,10 @@ def main(arguments: list[str] | None = None) -> int:
         from fanlight_bench.permissions import main as permissions
 
         return permissions(rest)
+    if command == "isolation":
+        from fanlight_bench.isolation import main as isolation
+
+        return isolation(rest)
     if command == "pipeline":
         from fanlight_bench.pipeline.__main__ import main as pipeline
 
