@@ -60,7 +60,7 @@ cdef class Window:
         """Would a message have to wait?"""
         return not self.open or self.sent + self.unsent >= self.inflight_max \
             or self.inflight.count >= self.inflight.most or self.again is not None or self.queue.length > 0 \
-            or (self.sent and (self.box.sits_out or not self.box.has_room(0)
+            or (self.sent and (not self.box.has_room(0)
                                or (self.queue.account is not None and self.queue.account.over(self.ledger))))
 
     cdef inline Flight find(self, uint64_t tag):

@@ -280,7 +280,7 @@ cdef class Window:
         cdef bint sent
         cdef Py_ssize_t work = SENDING
         self.resting = False
-        while self.open and self.waits() and self.sent < self.inflight_max and not (self.sent and self.box.sits_out):
+        while self.open and self.waits() and self.sent < self.inflight_max:
             flight = self.following(now)
             if flight is None:
                 break

@@ -237,14 +237,41 @@ def test_mqtt_messages_wait_and_none_is_lost_or_sent_twice(version: Version, qos
     assert got == list(range(1, 41))
 
 
-def test_while_it_owes_a_session_has_one_message_in_flight() -> None:
-    """What is in flight must be acknowledged in time; the rest waits in the session's queue."""
+def test_who_acknowledges_late_gets_as_many_as_it_takes_unacknowledged() -> None:
+    """What is in flight may wait in the outbox: a client may wait for more before it acknowledges any."""
     world = mqtt.World()
     world.broker.clients.quotas = ByAddress(PACED, deliver_messages=1)
-    subscriber = connect_mqtt(world, "s", V5, PACED)
+    subscriber = connect_mqtt(world, "s", V5, PACED, receive_maximum=10)
     assert subscriber.subscribe("#", qos=1) == (1,)
     publisher = connect_mqtt(world, "p", V5, FREE)
     for number in range(1, 21):
         publisher.say(Publish("a", bytes([number]), qos=1, packet_id=number))
-    window = world.broker.sessions.get("s").window  # type: ignore[union-attr]
-    assert (window.in_flight, len(window.queue)) == (2, 18)
+    got: list[int] = []
+    while len(got) < 20:
+        unacknowledged = []
+        for _ in range(15):
+            unacknowledged += [packet for packet in subscriber.packets() if isinstance(packet, Publish)]
+            world.pass_time(1.0)
+        assert len(unacknowledged) == 10
+        got += [packet.payload[0] for packet in unacknowledged]
+        subscriber.say(*(PubAck(packet.packet_id or 0) for packet in unacknowledged))
+    assert got == list(range(1, 21))
+
+
+def test_a_consumer_of_a_named_queue_gets_all_once_and_in_order() -> None:
+    """Its prefetch and the time in which it is to acknowledge must fit its rate: here 2 within 5 seconds."""
+    world = native_world(deliver_messages=0.5)
+    consumer, publisher = connect_native(world, PACED), connect_native(world, FREE)
+    consumer.say(6, 1, 7, "orders.#", {"consumer": "q", "durable": True, "ack": True, "ack_wait": 5.0, "prefetch": 2})
+    assert consumer.next()[0] == 7
+    for number in range(12):
+        publisher.send(native.publish("orders.a", bytes([number])))
+    got: list[int] = []
+    for _ in range(40):
+        deliveries = [fields for fields in consumer.frames() if fields[0] == 32]
+        got += [fields[2] for fields in deliveries]
+        for fields in deliveries:
+            consumer.say(33, 7, fields[2])
+        world.pass_time(1.0)
+    assert got == list(range(1, 13))
+    assert world.broker.ledger.redelivered == 0
