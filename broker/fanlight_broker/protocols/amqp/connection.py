@@ -103,8 +103,11 @@ class AmqpConnection(ProtocolConnection):
     # -- answers ----------------------------------------------------------------------------------------------------
 
     def in_order(self, write: Callable[[], None], *, stored: bool = False) -> None:
-        """Call `write` behind the answers that wait; stored: and when all that has changed until now is stored."""
-        if stored or self.lane.pending_acks:
+        """Call `write` behind the answers that wait; stored: and when all that has changed until now is stored.
+
+        A store that refuses is not waited for: the client would get no answer until its disk is mended.
+        """
+        if (stored and not self.broker.position.refusing) or self.lane.pending_acks:
             self.broker.acknowledgements.commit(write, self.lane, recorded=False)
         else:
             write()
