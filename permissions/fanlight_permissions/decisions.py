@@ -38,10 +38,14 @@ class Asker:
     client: str = ""  # the client identifier: what the client says of itself
     certificate: str = ""  # the subject of its verified certificate
     address: str = ""  # without the port
-    protocol: str = ""
+    protocol: str = ""  # without its version: "mqtt", also where it is given as "mqtt 5.0"
     listener: str = ""
     own: str = ""  # the text of rules that it brings along: own_rules.py
     namespace: str = ""  # that it is in; "": the root
+
+    def __post_init__(self) -> None:
+        if " " in self.protocol:
+            object.__setattr__(self, "protocol", self.protocol.partition(" ")[0])
 
 
 class NoNamespace(Exception):

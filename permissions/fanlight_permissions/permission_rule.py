@@ -188,6 +188,8 @@ def fits(name: str, probe: Probe, syntax: str) -> bool:
 
 def value_of(attribute: str, text: str) -> str:
     """A value of an attribute in its one form: of an address, the network. Raises ValueError."""
+    if attribute == "protocol" and " " in text:
+        raise ValueError(f"protocol is {text!r}; name it without a version: {text.split()[0]}")
     if attribute != "address":
         return text
     try:

@@ -27,9 +27,12 @@ RULES = (
     allow("subscribe", "news/#", group="anonymous"),
     allow("subscribe", "news/sport", user="bob"),
     allow("publish", "native/#", protocol="native"),
+    allow("publish", "mqtt/#", protocol="mqtt"),
+    deny("subscribe", "old/mqtt/#", protocol="mqtt"),
+    allow("subscribe", "old/#"),
     allow("subscribe", "exact"),
 )
-# Who, what, on which topic or filter: is it allowed? n: in the native protocol alone.
+# Who, what, on which topic or filter: is it allowed? n: in the native protocol alone; m: in MQTT alone.
 TABLE = """
 alice  publish    plant/1/state       yes
 alice  publish    plant/1/set         no
@@ -42,6 +45,8 @@ alice  publish    devices/alice       yes
 alice  publish    devices/bob/t       no
 alice  publish    devices             no
 alice  publish    native/a            n
+alice  publish    mqtt/a              m
+alice  subscribe  old/mqtt/a          n
 alice  subscribe  plant/#             yes
 alice  subscribe  plant/1/+           yes
 alice  subscribe  plant/locked/a      no
@@ -116,7 +121,7 @@ def test_decision(dialect: str, user: str, action: str, topic: str, expected: st
     world.groups.update(GROUPS)
     world.broker.use_permissions(Reference(*RULES))
     client = world.client(dialect, "" if user == "-" else user)
-    permitted = expected == "yes" or (expected == "n" and dialect == "native")
+    permitted = expected == "yes" or expected == ("n" if dialect == "native" else "m")
     if action == "subscribe":
         assert client.subscribe(topic) == permitted
         assert client.refusal == (None if permitted else NOT_PERMITTED[dialect])

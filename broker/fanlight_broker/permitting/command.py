@@ -105,7 +105,8 @@ def test_permissions(arguments: argparse.Namespace, limits: Limits) -> int:
         print(f"fanlightd: {error}", file=sys.stderr)
         return Exit.USAGE
     except (NoNamespace, NotPermitted) as error:
-        view = {"decision": "denied", "rule": "", "by_content": False, "not": [], "why": str(error)}
+        why = error.text if isinstance(error, NotPermitted) else f"no permission: {error}"
+        view = {"decision": "denied", "rule": "", "by_content": False, "not": [], "why": why}
     if arguments.json:
         print(json.dumps(view))
     else:

@@ -184,6 +184,7 @@ deny,   ,      ,            ,          ,          yes,     closed
     ("[[allow]]\nconnect=true\naddress='here'", "is no address and no network"),
     ("[[allow]]\nconnect=true\nuser='a*b'", "a * stands at the end alone"),
     ("[[allow]]\nconnect=true\nprotocol='m*'", "a * stands at the end alone"),
+    ("[[allow]]\nconnect=true\nprotocol='mqtt 5.0'", "without a version: mqtt"),
     ("[[allow]]\nconnect=true\nuser='%u'", "stand in filters alone"),
     ("[[allow]]\nconnect=true\nuser=[]", "user: write a text in quotes"),
     ("[[allow]]\nsubscribe='a'\nwhere='x=1'", "where: is about messages that somebody publishes"),
