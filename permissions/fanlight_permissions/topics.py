@@ -14,10 +14,26 @@ SEPARATORS: Final = {"amqp": b".", "mqtt": b"/"}
 
 BROKER_ROOT: Final = b"$SYS"  # topics that only the broker publishes
 INBOX_ROOT: Final = b"$inbox"  # topics of replies
+NAMESPACE_ROOT: Final = b"$namespace"  # topics of other namespaces in the archive, which nobody publishes
 
 
 def first_word(text: bytes, syntax: str) -> bytes:
     return text.split(SEPARATORS[syntax], 1)[0]
+
+
+def namespace_prefix(name: str, syntax: str) -> bytes:
+    """What stands before a topic of a namespace in the archive."""
+    separator = SEPARATORS[syntax]
+    return NAMESPACE_ROOT + separator + name.encode() + separator
+
+
+def without_namespace(topic: bytes, syntax: str) -> tuple[str, bytes]:
+    """The namespace of an archived topic, "" of the root's, and the topic as its clients spell it."""
+    root, _, rest = topic.partition(SEPARATORS[syntax])
+    if root != NAMESPACE_ROOT:
+        return "", topic
+    name, _, own = rest.partition(SEPARATORS[syntax])
+    return name.decode(errors="replace"), own
 
 
 def text_of(error: matchcore.TopicError) -> str:

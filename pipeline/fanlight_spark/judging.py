@@ -10,7 +10,7 @@ topic is the same: ask in the order of topics. It needs no Spark.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -24,7 +24,7 @@ from fanlight_permissions.permission_file import (
 )
 from fanlight_permissions.reading import file_text
 from fanlight_permissions.table import PermissionTable
-from fanlight_permissions.topics import INBOX_ROOT, first_word
+from fanlight_permissions.topics import INBOX_ROOT, first_word, without_namespace
 from fanlight_spark.askers import Askers
 from fanlight_spark.snapshot import Subscription
 from fanlight_spark.topics import WORDS_MAX
@@ -119,7 +119,7 @@ class Judge:
     def __init__(self, before: RuleFile | None, after: RuleFile, askers: Askers) -> None:
         self.tables = (None if before is None else table_of(before), table_of(after))
         self._askers = askers
-        self._known: dict[tuple[str, str], tuple[Asker, bool, Grants]] = {}
+        self._known: dict[tuple[str, str, str], tuple[Asker, bool, Grants]] = {}
         self._topic: tuple[str, str] | None = None
         self._decided: dict[tuple[int, int, bool, bool], tuple[Decided | None, Decided | None]] = {}
 
@@ -151,12 +151,16 @@ class Judge:
         replies: bool = False,
         fields: Fields | None = None,
     ) -> Asked:
-        """A message: is it retained, does it name a topic for the reply, and what do rules ask of it?"""
-        asker, known, grants = self._publisher(client, protocol)
+        """A message: is it retained, does it name a topic for the reply, and what do rules ask of it?
+
+        topic  as it is archived: that of a namespace has its name before it
+        """
+        namespace, own = without_namespace(topic.encode(), syntax)
+        asker, known, grants = self._publisher(client, protocol, namespace)
         if fields is not None:
             if asker.user:
                 fields = _with_user(fields, asker.user)
-            found = _published(grants, topic.encode(), syntax, retain, replies, fields)
+            found = _published(grants, own, syntax, retain, replies, fields)
             return Asked(asker, known, *found)
         if (topic, syntax) != self._topic:
             self._topic = topic, syntax
@@ -165,7 +169,7 @@ class Judge:
         key = numbers[0], numbers[1], retain, replies
         kept = self._decided.get(key)
         if kept is None:
-            kept = self._decided[key] = _published(grants, topic.encode(), syntax, retain, replies, None)
+            kept = self._decided[key] = _published(grants, own, syntax, retain, replies, None)
         return Asked(asker, known, *kept)
 
     def subscription(self, given: Subscription, refuse_partly: bool = False) -> Judged:
@@ -191,14 +195,15 @@ class Judge:
             if table is not None and grant is not None:
                 table.release(grant)
 
-    def _publisher(self, client: str, protocol: str) -> tuple[Asker, bool, Grants]:
-        found = self._known.get((client, protocol))
+    def _publisher(self, client: str, protocol: str, namespace: str) -> tuple[Asker, bool, Grants]:
+        found = self._known.get((client, protocol, namespace))
         if found is None:
             if len(self._known) >= KNOWN_MAX:
                 self.close()
                 self._decided.clear()  # the numbers of classes are used again
             asker, known = self._askers.publisher(client, protocol)
-            found = self._known[client, protocol] = asker, known, self.grants(asker)
+            asker = replace(asker, namespace=namespace)
+            found = self._known[client, protocol, namespace] = asker, known, self.grants(asker)
         return found
 
 

@@ -18,7 +18,7 @@ def published(
     """May a message be published by these rules (None: by no rules)? With the action and the rule that decide."""
     if text is None:
         return True, "publish", ""
-    rules, defaults = parse_permissions(text, "rules.toml", RuleLimits())
+    rules, defaults, _ = parse_permissions(text, "rules.toml", RuleLimits())
     allowed_by = ""
     for action in (Action.CONNECT, Action.PUBLISH, *[Action.RETAIN] * retain, *[Action.REQUEST] * replies):
         place = ("", "amqp") if action is Action.CONNECT else (topic, syntax)
@@ -34,5 +34,5 @@ def readable(text: str | None, asker: Asker, topic: str, syntax: str) -> bool:
     """May somebody who may connect have what is published on a topic?"""
     if text is None:
         return True
-    rules, defaults = parse_permissions(text, "rules.toml", RuleLimits())
+    rules, defaults, _ = parse_permissions(text, "rules.toml", RuleLimits())
     return reference.decide(rules, defaults, asker, Action.SUBSCRIBE, topic, syntax, {}).allowed

@@ -121,6 +121,15 @@ def test_what_is_allowed_in_part_is_refused_to_members_of_groups_and_where_that_
     assert closed.subscription(given).after[:2] == (False, "connect")
 
 
+def test_a_message_of_a_namespace_is_decided_as_its_client_spelled_it() -> None:
+    judge = Judge(None, rules_of('[[deny]]\nnamespace = "acme"\npublish = "b"\n\n[[allow]]\npublish = "+"\n'), ASKERS)
+    said = [
+        judge.publish("p7", "mqtt", topic, "mqtt").after
+        for topic in ("$namespace/acme/a", "$namespace/acme/b", "$namespace/other/b", "b", "$namespace/acme")
+    ]
+    assert [each and each.allowed for each in said] == [True, False, True, True, False]
+
+
 def test_a_topic_that_is_none_is_denied() -> None:
     judge = Judge(None, rules_of('[[allow]]\npublish = "#"\n'), ASKERS)
     assert judge.publish("p7", "mqtt", "a/#", "mqtt").after == Decided(False, "publish", INVALID)

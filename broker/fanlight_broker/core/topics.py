@@ -14,27 +14,22 @@ from fanlight_broker.core.limits import TOPIC_WORDS_CEILING, Limits
 from fanlight_permissions.topics import ANY_WORDS as ANY_WORDS  # these are also the words of the rules
 from fanlight_permissions.topics import BROKER_ROOT as BROKER_ROOT
 from fanlight_permissions.topics import INBOX_ROOT as INBOX_ROOT
+from fanlight_permissions.topics import NAMESPACE_ROOT as NAMESPACE_ROOT
 from fanlight_permissions.topics import SEPARATORS as SEPARATORS
 from fanlight_permissions.topics import SYNTAXES as SYNTAXES
 from fanlight_permissions.topics import first_word as first_word
+from fanlight_permissions.topics import namespace_prefix as namespace_prefix
 from fanlight_permissions.topics import text_of
 
 CANONICAL: Final = SYNTAXES.index("mqtt")  # whose topics are keys as they are: `canonical`
 WILDCARDS_HIDE: Final = (False, True)  # is what begins with $ kept from filters that begin with a wildcard? `hidden`
 
 BROKER_SYNTAX: Final = SYNTAXES.index("mqtt")  # in which it spells them, as others do who have such topics
-NAMESPACE_ROOT: Final = b"$namespace"  # topics of other namespaces in the archive, which nobody publishes
 MQTT_TOPIC_BYTES_MAX: Final = 65_535  # MQTT 5, 1.5.4
 
 _MQTT_ESCAPES: Final = {octet: b"%%%02X" % octet for octet in b"%/+#\0"}
 
 Canonical = bytes | tuple[int, bytes]
-
-
-def namespace_prefix(name: str, syntax: str) -> bytes:
-    """What stands before a topic of a namespace in the archive."""
-    separator = SEPARATORS[syntax]
-    return NAMESPACE_ROOT + separator + name.encode() + separator
 
 
 class Unspellable(ValueError):
