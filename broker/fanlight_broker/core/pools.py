@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from fanlight_broker.core.errors import LimitExceeded
 from fanlight_broker.core.quota import HeldQuota, Holder, Per, Quota
+from fanlight_broker.core.shares import Share, Shares
 
 
 @dataclass(slots=True, eq=False)
@@ -74,18 +75,24 @@ class Pools:
 
 
 class Replaying:
-    """One replay of a client, in the pools of its quotas. Raises LimitExceeded."""
+    """One replay of a client, in its share and in the pools of its quotas. Raises LimitExceeded."""
 
-    def __init__(self, memberships: Sequence[Membership]) -> None:
+    def __init__(self, shares: Shares, share: Share, memberships: Sequence[Membership]) -> None:
         for pool, quota in memberships:
             if quota.replays is not None and pool.replays >= quota.replays:
                 raise LimitExceeded(f"{pool.holder.name} has {pool.replays} replays", "quota replays", quota.replays)
+        shares.begin_replay(share)
+        self._shares, self._share = shares, share
+        self._reads = True
         self._pools = [pool for pool, _ in memberships]
         for pool in self._pools:
             pool.replays += 1
 
     def end(self) -> None:
         """It reads no more. Calling it again does nothing."""
+        if not self._reads:
+            return
+        self._reads = False
+        self._shares.end_replay(self._share)
         for pool in self._pools:
             pool.replays -= 1
-        self._pools = []

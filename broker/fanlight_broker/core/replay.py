@@ -152,7 +152,7 @@ class Replay:
         self._asked = False
         self._subscription: Subscription | None = None
         self._keeps_topics = subscribing.enforcement.restricts(client.subscriber.origin)
-        self._place = Replaying(client.memberships)
+        self._place = Replaying(subscribing.shares, client.subscriber.share, client.memberships)
         try:
             self._reading = source.read(wanted, with_topic(encode), size_of) if self._keeps_topics \
                 else source.read(wanted, encode)

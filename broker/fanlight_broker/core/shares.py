@@ -119,7 +119,7 @@ class Share:
 
     __slots__ = (
         "account", "clients", "connections_refused", "counts", "entry", "passed", "principal", "producers", "refused",
-        "sessions",
+        "replays", "sessions",
     )
 
     def __init__(self, principal: str, ledger: Ledger, totals: PotTotals) -> None:
@@ -127,6 +127,7 @@ class Share:
         self.account = Account()
         self.sessions = PotShare(ledger.sessions)
         self.clients = 0  # connected
+        self.replays = 0  # that read the archive
         self.connections_refused = 0
         self.entry: object = None  # the core.quota.Quota that it was bound by last
         self.passed = NO_TRAFFIC  # by connections that have ended
@@ -190,6 +191,7 @@ class Shares:
         self._totals = PotTotals()
         self.refused = dict.fromkeys(SharedPot, 0)
         self.connections_refused = 0
+        self.replays = 0  # of all, that read the archive
         self._known: dict[str, Share] = {}
         self.use(limits)
 
@@ -310,6 +312,20 @@ class Shares:
         self.connections_refused += 1
         share.connections_refused += 1
         return LimitExceeded(f"{share.principal} has {share.clients} connections", "quota connections", most)
+
+    def begin_replay(self, share: Share) -> None:
+        """Count a replay that reads. Raises LimitExceeded if this principal has its part of what others leave."""
+        most = self.limits.archive_replays_max
+        own = ceil(self.limits.share_percent * (most - self.replays + share.replays) / 100)
+        if self.replays < most and share.replays >= own:  # where all are taken, whoever reads the archive refuses
+            raise LimitExceeded(f"{share.principal} has used up its share of the replays", "archive_replays_max", own)
+        self.replays += 1
+        share.replays += 1
+
+    def end_replay(self, share: Share) -> None:
+        """It reads no more."""
+        self.replays -= 1
+        share.replays -= 1
 
     def join(self, share: Share) -> None:
         """A client of this principal is connected."""

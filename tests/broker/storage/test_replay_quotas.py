@@ -44,6 +44,22 @@ def test_more_replays_at_once_than_the_quota_are_refused_and_counted_until_they_
     assert payloads(until(archived, one, ENDED)) == [0, 1, 2, 3, 4]
 
 
+def test_one_user_leaves_places_for_the_replays_of_others(build: Build) -> None:
+    world = build(world=World, archive_replays_max=8).world
+    greedy, other = (connect_native(world, address) for address in (PACED, FREE))
+    for number in range(1, 9):
+        greedy.say(REPLAY, number, number, "#", PAST)
+    refused = [fields for fields in greedy.frames() if fields[0] == ERROR]
+    assert [fields[1:3] for fields in refused] == [[7, "limit_exceeded"], [8, "limit_exceeded"]]  # 75 % of 8
+    assert refused[0][4] == {"limit": "archive_replays_max", "value": 6}
+    for number in (1, 2, 3):
+        other.say(REPLAY, number, number, "#", PAST)
+    assert [fields[1] for fields in other.frames() if fields[0] == ERROR] == [3]  # 75 % of the two that are left
+    greedy.vanish()
+    other.say(REPLAY, 4, 4, "#", PAST)
+    assert not [fields for fields in other.frames() if fields[0] == ERROR]
+
+
 def test_a_replay_is_paid_for_and_the_next_one_waits_until_it_is(archived: Archived) -> None:
     world = archived.world
     world.broker.clients.quotas = ByAddress(PACED, deliver_messages=5)
