@@ -11,11 +11,12 @@ The list is in assembly.py. app.py runs it, and knows no part by its name.
 
 import asyncio
 import gc
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from threading import Event
+from threading import Event, Lock
 from typing import Any, ClassVar, Final, TypeVar
 
 from fanlight_broker import logs
@@ -29,6 +30,7 @@ Apply = Callable[[], None]
 Read = TypeVar("Read")
 
 PAUSE_SECONDS: Final = 50e-6  # long enough for the loop's thread to wake up, and to take the interpreter
+SWITCH_SECONDS: Final = 0.5e-3  # that a thread may keep the interpreter, if it does not pause: one tenth of Python's
 
 
 class PartError(Exception):
@@ -99,6 +101,38 @@ class Part:
         return Exit.OK
 
 
+class SmallPieces:
+    """A block in which something is read or made in a thread, while the loop goes on. There is one for the process.
+
+    Such blocks may overlap: the last one to end leaves the interpreter as the first one found it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()  # a block may be in a thread
+        self._at_work = 0
+        self._before = True, sys.getswitchinterval()  # did the garbage collector work, and how long a thread goes on
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._at_work += 1
+            if self._at_work == 1:
+                self._before = gc.isenabled(), sys.getswitchinterval()
+                gc.disable()  # a pass over what is being made cannot be interrupted, and finds nothing
+                sys.setswitchinterval(min(self._before[1], SWITCH_SECONDS))
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._at_work -= 1
+            if self._at_work == 0:
+                collected, seconds = self._before
+                sys.setswitchinterval(seconds)
+                if collected:
+                    gc.enable()
+
+
+small_pieces: Final = SmallPieces()
+
+
 class SideThread:
     """Reads what takes long in a thread, which pauses after each millisecond or so: the loop does not wait for it."""
 
@@ -107,13 +141,8 @@ class SideThread:
 
     async def read(self, function: Callable[[Callable[[], None]], Read]) -> Read:
         """What the function returns, or raises. It calls its argument now and then. Raises PartError after `stop`."""
-        collects = gc.isenabled()
-        gc.disable()  # a pass over what is being made cannot be interrupted, and finds nothing
-        try:
+        with small_pieces:
             return await asyncio.to_thread(function, self._pause)
-        finally:
-            if collects:
-                gc.enable()
 
     def _pause(self) -> None:
         """In the thread."""

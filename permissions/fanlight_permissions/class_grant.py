@@ -1,21 +1,34 @@
 """What the clients of one permission class may do, by a table of permissions (table.py): its ClassGrant.
 
-A decision about a topic asks the table's index once for each party of the class. One about a filter compares it with
-the filters of rules: one that allows must cover it, and no more salient one that denies may intersect it.
+A decision about a topic asks the table's index once for all key words of the class. One about a filter compares it
+with the filters of rules: one that allows must cover it, and no more salient one that denies may intersect it.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from fanlight_permissions.decisions import Access, Action, FilterVerdict, Verdict, Weighed
 from fanlight_permissions.permission_rule import ANY_TOPIC, BITS, RESERVED
-from fanlight_permissions.scopes import Kind, Scope, behind, filled, key_word, met, scope_of, words_of
-from fanlight_permissions.topics import ANY_WORDS, SYNTAXES, WORDS_CEILING, first_word
+from fanlight_permissions.rule_store import Denial
+from fanlight_permissions.scopes import (
+    Kind,
+    Probes,
+    Scope,
+    behind,
+    filled,
+    has_names,
+    key_word,
+    met,
+    scope_of,
+    words_of,
+)
+from fanlight_permissions.topics import ANY_WORDS, SEPARATORS, SYNTAXES, WORDS_CEILING, first_word
 from matchcore.errors import TopicError
 from matchcore.filters import FilterIndex
 from matchcore.grammar import parse_filter, split_topic
 from matchcore.inclusion import covers, intersects, outline
+from matchcore.keyed import least_id
 from matchcore.kleene import Fields, holds, with_topic
 from matchcore.selector import Selector
 
@@ -23,11 +36,8 @@ COMPARED_MAX: Final = 1_000  # filters that one filter is compared with; past it
 DENIED: Final = Verdict(False)
 DEFAULT: Final = "default"  # the rule of a decision that is the default's
 
-
-class Denial(NamedTuple):
-    rank: int
-    filter: bytes  # with wildcards in the place of names, and without the key word
-    syntax: str
+Quick = tuple[tuple[bytes, ...], list[tuple[bytes, Probes]]]
+"""What a decision asks: key words with their separator, and others with the names that the topic must have."""
 
 
 class RuleTable(Protocol):
@@ -40,6 +50,7 @@ class RuleTable(Protocol):
     nothing: int
 
     def label(self, rank: int) -> str: ...
+    def name_of(self, rank: int) -> str: ...
     def default(self, action: Action, topic: bytes, syntax: str) -> Verdict: ...
     def default_allows(self, action: Action) -> bool: ...
     def denials(self, party: int, number: int, first: bytes) -> Iterator[Denial]: ...
@@ -48,25 +59,34 @@ class RuleTable(Protocol):
 class ClassGrant:
     """What the clients of one permission class may do."""
 
-    __slots__ = ("_kinds", "_match", "_names", "_quick", "_scopes", "_table", "holders", "key", "number")
+    __slots__ = ("_kinds", "_names", "_quick", "_scopes", "_table", "holders", "key", "number", "parties")
 
     def __init__(
-        self, table: RuleTable, number: int, key: object, names: Mapping[str, tuple[str, ...]],
-        kinds: Sequence[tuple[int, int, Kind]],
+        self, table: RuleTable, number: int, key: object, parties: frozenset[int],
+        names: Mapping[str, tuple[str, ...]], kinds: Sequence[tuple[int, int, Kind]],
     ) -> None:
         self._table = table
         self.number = number
         self.key = key
+        self.parties = parties
         self.holders = 0
         self._names = names
         self._kinds = kinds
         self._scopes: dict[Action, list[Scope]] = {}
-        # By syntax and action: key words with the separator, and the scope where it has names.
-        self._quick: dict[str, dict[Action, list[tuple[bytes, Scope | None]]]] = {each: {} for each in SYNTAXES}
-        self._match = table.index.match
+        self._quick: dict[str, dict[Action, Quick]] = {each: {} for each in SYNTAXES}  # by syntax and action
 
-    def _quick_of(self, action: Action, syntax: str) -> list[tuple[bytes, Scope | None]]:
-        found = [(each.before[syntax], each if each.probes else None) for each in self._scopes_of(action)]
+    def close(self) -> None:
+        """Nobody has it any more, and its rules may leave the index: whatever it would be asked is the default's."""
+        self._kinds = ()
+        self._scopes.clear()
+        for known in self._quick.values():
+            known.clear()
+
+    def _quick_of(self, action: Action, syntax: str) -> Quick:
+        scopes = self._scopes_of(action)
+        found = tuple(each.before[syntax] for each in scopes if not each.probes), [
+            (each.before[syntax], each.probes) for each in scopes if each.probes
+        ]
         self._quick[syntax][action] = found
         return found
 
@@ -94,17 +114,19 @@ class ClassGrant:
         quick = self._quick[syntax].get(action)
         if quick is None:
             quick = self._quick_of(action, syntax)
-        best = table.nothing
+        keys, named = quick
+        if named:
+            words = topic.split(SEPARATORS[syntax])
+            keys += tuple([before for before, probes in named if has_names(words, probes)])
         try:
-            for before, scope in quick:
-                if scope is None or met(scope, topic, syntax):
-                    found = self._match(before + topic, syntax=syntax)
-                    if found and found[0] < best:
-                        best = found[0]
+            best = least_id(table.index, keys, topic, syntax)
         except TopicError:
             split_topic(topic, syntax, max_words=WORDS_CEILING)  # raises the topic's own error
             return DENIED  # it is longer than any that a client may publish on
-        return self._verdict(action, topic, syntax, best, False)
+        if best is None:
+            return table.default(action, topic, syntax)
+        table.hits[best] += 1
+        return Verdict(table.allows[best] == 1, table.name_of(best))
 
     def _decide_slowly(self, action: Action, topic: bytes, syntax: str, fields: Fields | None) -> Verdict:
         """The same, where topics are reserved, or rules have a `where`."""

@@ -1,6 +1,7 @@
 """Parties: the different sets of conditions on the asker that rules have, and which of them an asker meets.
 
-    user = "alice"                     one attribute: found in a dict, by its value
+    user = "alice"                     one attribute with one value: found by it (names.py)
+    user = ["alice", "bob"]            ... several: found in a dict
     client = "pump-*"                  ... by the beginnings of the value, of the lengths that rules have
     address = "10.0.0.0/8"             ... by the networks of the address, of the lengths that rules have
     user = "alice", protocol = "mqtt"  several: a rule of a matchcore.RuleIndex, whose conditions are all true
@@ -15,6 +16,7 @@ from sys import getsizeof
 from typing import Final
 
 from fanlight_permissions.decisions import Asker
+from fanlight_permissions.names import NOT_THERE, NameTable
 from fanlight_permissions.permission_rule import ANONYMOUS_GROUP, ATTRIBUTES, STARRED, Who
 from matchcore.rules import RuleIndex
 from matchcore.selector import And, Attribute, Compare, In, Like, Or, Selector, Source
@@ -27,11 +29,16 @@ Found = int | tuple[int, ...]
 
 
 class Parties:
-    """Numbers of sets of conditions, from 0."""
+    """Numbers of sets of conditions, from 0.
 
-    def __init__(self) -> None:
-        self._numbers: dict[Who, int] = {(): EVERYBODY}
+    expected  rules, about
+    """
+
+    def __init__(self, expected: int = 0) -> None:
+        self._numbers: dict[Who, int] = {(): EVERYBODY}  # without those of one name
         self._count = 1
+        self._expected = expected
+        self._named: dict[str, NameTable] = {}  # by attribute: those whose only condition is one exact value
         # By attribute, then by the length of the beginning that is compared (bits of an address), then by that.
         self._plain: dict[str, dict[int, dict[str | int, Found]]] = {}
         self._joined = RuleIndex()  # those with several attributes
@@ -41,6 +48,8 @@ class Parties:
 
     def number(self, who: Who) -> int:
         """The number of these conditions, a new one if need be."""
+        if is_name(who):
+            return self.named(who[0][0], who[0][1][0])
         found = self._numbers.get(who)
         if found is not None:
             return found
@@ -56,6 +65,18 @@ class Parties:
             self._joined.insert(And(tuple(_selector(*each) for each in who)), number)
         return number
 
+    def named(self, attribute: str, name: str) -> int:
+        """The number of the one condition that an attribute has this value, and no more than this (`is_name`)."""
+        table = self._named.get(attribute)
+        if table is None:
+            table = self._named[attribute] = NameTable(self._expected)
+        number = table.find(name)
+        if number == NOT_THERE:
+            number = self._count
+            self._count += 1
+            table.add(name, number)
+        return number
+
     def forget(self, pause: Callable[[], None]) -> None:
         """No rule will be inserted any more: the conditions are not needed, only who meets them."""
         while self._numbers:
@@ -68,17 +89,26 @@ class Parties:
         """Bytes of memory, once the conditions are forgotten."""
         tables = [table for by_length in self._plain.values() for table in by_length.values()]
         values = sum(getsizeof(key) + getsizeof(found) for table in tables for key, found in table.items())
-        return sum(map(getsizeof, tables)) + values + self._joined.nbytes
+        named = sum(table.nbytes for table in self._named.values())
+        return sum(map(getsizeof, tables)) + values + named + self._joined.nbytes
 
     def conditions(self) -> list[Who]:
         """By their numbers."""
-        return list(self._numbers)
+        found: dict[int, Who] = {number: who for who, number in self._numbers.items()}
+        for attribute, table in self._named.items():
+            found.update((number, ((attribute, (name,)),)) for name, number in table.items())
+        return [found[number] for number in range(self._count)]
 
     def of(self, asker: Asker) -> frozenset[int]:
         """The parties whose conditions an asker meets."""
         met = {EVERYBODY}
         groups = groups_of(asker)
         bits = bits_of(asker.address)
+        for attribute, table in self._named.items():
+            for name in groups if attribute == "group" else (getattr(asker, attribute),):
+                number = table.find(name)
+                if name and number != NOT_THERE:
+                    met.add(number)
         for attribute, by_length in self._plain.items():
             if attribute == "address":
                 _find_network(by_length, bits, met)
@@ -100,6 +130,13 @@ class Parties:
 def groups_of(asker: Asker) -> Iterable[str]:
     """Its groups, and `anonymous` if its user is not known."""
     return asker.groups if asker.user else asker.groups | {ANONYMOUS_GROUP}
+
+
+def is_name(who: Who) -> bool:
+    """Are these conditions one name, compared as it is?"""
+    return (
+        len(who) == 1 and len(who[0][1]) == 1 and who[0][0] != "address" and not starred(who[0][0], who[0][1][0])
+    )
 
 
 def starred(attribute: str, value: str) -> bool:

@@ -18,18 +18,18 @@ first alone, and says where it is.
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import matchcore
 from fanlight_permissions.class_grant import DEFAULT
+from fanlight_permissions.csv_rows import EFFECTS, FILTERS, KEYS, PLACES, GivenRule, csv_rows
 from fanlight_permissions.decisions import Action
 from fanlight_permissions.namespace_entries import ENTRIES_MAX, NamespaceEntries, conditions_of
 from fanlight_permissions.permission_rule import (
     ACTION_BITS,
-    ATTRIBUTES,
     BITS,
     KEYS_OF_ACTIONS,
     LETTERS,
@@ -42,6 +42,7 @@ from fanlight_permissions.permission_rule import (
     pattern_of,
     value_of,
 )
+from fanlight_permissions.plain_rows import PlainRows
 from fanlight_permissions.reading import TableLimits, did_you_mean, file_text, switch
 from fanlight_permissions.table import CLOSED, Effects, PermissionTable, in_order
 from fanlight_permissions.topics import text_of
@@ -53,14 +54,10 @@ PROBLEMS_MAX: Final = 100  # that are listed; further ones are counted
 NAME_BYTES_MAX: Final = 255
 VALUES_MAX: Final = 1_000  # of one attribute, or filters of one action, in one rule
 PAUSE_EVERY: Final = 256  # rows, some 1 ms
-EFFECTS: Final = {"allow": True, "deny": False}
-KEYS: Final = ("name", "salience", "where", *ATTRIBUTES, *KEYS_OF_ACTIONS)
 HEADER: Final = re.compile(r"^([ \t]*\[\[[ \t]*)(allow|deny)([ \t]*\]\][ \t]*(?:#.*)?\r?)$", re.MULTILINE)
 OWN_HEADER: Final = re.compile(r"^[ \t]*\[\[[ \t]*rule[ \t]*\]\]", re.MULTILINE)
 NO_TOPIC: Final = Pattern(b"", b"", "amqp")
 ADMIN: Final = {"read": Action.ADMIN_READ, "write": Action.ADMIN_WRITE}
-FILTERS: Final = ACTION_BITS.keys() - {"connect", "admin"}  # whose values are filters
-PLACES: Final = {attribute: place for place, attribute in enumerate(ATTRIBUTES)}
 NAMES: Final = tuple(f"%{letter}" for letter in LETTERS)
 
 
@@ -78,14 +75,6 @@ class PermissionFile(NamedTuple):
     namespaces: NamespaceEntries | None = None
 
 
-class GivenRule(NamedTuple):
-    """A rule as it stands in the file."""
-
-    line: int
-    allow: bool
-    cells: Mapping[str, Any]
-
-
 class WrongPermission(ValueError):
     """What is wrong with one rule."""
 
@@ -99,11 +88,29 @@ def load(path: Path, limits: TableLimits, pause: Callable[[], None] = never) -> 
 
     pause  called now and then, every 1 ms or so
     """
-    file = read(path, limits, pause)
-    table = _table(str(path), _drained(in_order(file.rules)), len(file.rules), file.defaults, limits, pause)
-    table.namespaces = file.namespaces
+    text = _text_of(path)
+    pause()
+    if _is_csv(path) and "salience" not in text[: text.find("\n")]:
+        table = _table_of_rows(text, str(path), limits, pause)
+    else:
+        file = parse_permissions(text, str(path), limits, pause, is_csv=_is_csv(path))
+        rules = _drained(in_order(file.rules))
+        table = _table(str(path), rules, len(file.rules), file.defaults, limits, pause, waiting=True)
+        table.namespaces = file.namespaces
     table.parties.forget(pause)
     return table
+
+
+def _table_of_rows(text: str, name: str, limits: TableLimits, pause: Callable[[], None]) -> PermissionTable:
+    """Of a CSV file without saliences, whose rules come in their order: none of them is kept meanwhile."""
+    reading = RuleReading(name, limits)
+    try:
+        rules = reading.rules(csv_rows(text, plain=True))
+        table = PermissionTable(rules, text.count("\n"), CLOSED, limits, pause, waiting=True)
+    except (ValueError, RecursionError, csv.Error) as error:
+        raise PermissionFileError([f"{name}: {error}"]) from None
+    reading.check()
+    return _checked(name, table)
 
 
 def _drained(rules: list[PermissionRule]) -> Iterator[PermissionRule]:
@@ -124,10 +131,13 @@ def compile_permissions(
 
 def _table(
     name: str, rules: Iterable[PermissionRule], count: int, defaults: Effects, limits: TableLimits,
-    pause: Callable[[], None],
+    pause: Callable[[], None], *, waiting: bool = False,
 ) -> PermissionTable:
     pause()
-    table = PermissionTable(rules, count, defaults, limits, pause)
+    return _checked(name, PermissionTable(rules, count, defaults, limits, pause, waiting=waiting))
+
+
+def _checked(name: str, table: PermissionTable) -> PermissionTable:
     if table.invalid:
         raise PermissionFileError(_listed(name, [
             f"{name}, {rule.place}: {text_of(error)}" for rule, error in table.invalid
@@ -137,12 +147,20 @@ def _table(
 
 def read(path: Path, limits: TableLimits, pause: Callable[[], None] = never) -> PermissionFile:
     """The rules of a file. Raises PermissionFileError. What is wrong with filters is found when they are compiled."""
+    text = _text_of(path)
+    pause()
+    return parse_permissions(text, str(path), limits, pause, is_csv=_is_csv(path))
+
+
+def _text_of(path: Path) -> str:
     try:
-        text = file_text(path, FILE_BYTES_MAX)
+        return file_text(path, FILE_BYTES_MAX)
     except ValueError as error:
         raise PermissionFileError([str(error)]) from None
-    pause()
-    return parse_permissions(text, str(path), limits, pause, is_csv=path.suffix.lower() == ".csv")
+
+
+def _is_csv(path: Path) -> bool:
+    return path.suffix.lower() == ".csv"
 
 
 def parse_permissions(
@@ -150,45 +168,65 @@ def parse_permissions(
 ) -> PermissionFile:
     """The rules of a file's text; `name` is for errors. Raises PermissionFileError."""
     try:
-        defaults, namespaces, rows = (CLOSED, None, _csv_rows(text)) if is_csv else _toml_rows(text)
-        return PermissionFile(_rules(rows, name, limits, pause), defaults, namespaces)
+        defaults, namespaces, rows = (CLOSED, None, csv_rows(text)) if is_csv else _toml_rows(text)
+        reading = RuleReading(name, limits)
+        rules: list[PermissionRule] = []
+        for rule in reading.rules(rows):
+            if len(rules) % PAUSE_EVERY == PAUSE_EVERY - 1:
+                pause()
+            assert isinstance(rule, PermissionRule)
+            rules.append(rule)
+        reading.check()
+        return PermissionFile(rules, defaults, namespaces)
     except (ValueError, RecursionError, csv.Error) as error:
         raise PermissionFileError([f"{name}: {error}"]) from None
 
 
-def _rules(
-    rows: Iterator[GivenRule] | Iterator[GivenRule | PermissionRule], name: str, limits: TableLimits,
-    pause: Callable[[], None],
-) -> list[PermissionRule]:
-    rules: list[PermissionRule] = []
-    problems: list[str] = []
-    names: dict[str, int] = {}
-    filters = 0
-    for number, row in enumerate(rows):
-        if number % PAUSE_EVERY == PAUSE_EVERY - 1:
-            pause()
-        if isinstance(row, PermissionRule):
-            filters += 1
-            rules.append(row)
-            continue
+class RuleReading:
+    """The rules of rows, as they come, until something is wrong; then the rows are checked only."""
+
+    def __init__(self, name: str, limits: TableLimits) -> None:
+        self._name = name
+        self._most = limits.permissions_max
+        self._problems: list[str] = []
+        self._names: dict[str, int] = {}
+        self._count = self._filters = 0
+
+    def rules(self, rows: Iterable[GivenRule | PermissionRule | PlainRows]) -> Iterator[PermissionRule | PlainRows]:
+        for row in rows:
+            rule = self._rule(row) if isinstance(row, GivenRule) else row
+            if rule is None:
+                continue
+            if isinstance(rule, PlainRows):
+                self._count += len(rule.lines)
+                self._filters += len(rule.lines)
+            else:
+                self._count += 1
+                self._filters += len(rule.patterns)
+            if not self._problems and self._filters <= self._most:
+                yield rule
+
+    def _rule(self, row: GivenRule) -> PermissionRule | None:
         try:
-            rule = _rule(number, row)
-            if rule.name is not None and names.setdefault(rule.name, row.line) != row.line:
-                raise WrongPermission(f"the rule of line {names[rule.name]} has the same name")
+            rule = _rule(self._count, row)
+            if rule.name is not None and self._names.setdefault(rule.name, row.line) != row.line:
+                raise WrongPermission(f"the rule of line {self._names[rule.name]} has the same name")
         except WrongPermission as error:
             own = row.cells.get("name")
             called = f", rule {own!r}" if isinstance(own, str) and own else ""
-            problems.append(f"{name}, line {row.line}{called}: {error}")
-        else:
-            filters += len(rule.patterns)
-            rules.append(rule)
-    if problems:
-        raise PermissionFileError(_listed(name, problems))
-    if filters > limits.permissions_max:
-        raise PermissionFileError([
-            f"{name}: {len(rules)} rules with {filters} filters; at most {limits.permissions_max} (permissions_max)"
-        ])
-    return rules
+            self._problems.append(f"{self._name}, line {row.line}{called}: {error}")
+            return None
+        return rule
+
+    def check(self) -> None:
+        """Raises PermissionFileError."""
+        if self._problems:
+            raise PermissionFileError(_listed(self._name, self._problems))
+        if self._filters > self._most:
+            raise PermissionFileError([
+                f"{self._name}: {self._count} rules with {self._filters} filters; at most {self._most} "
+                "(permissions_max)"
+            ])
 
 
 def _listed(name: str, problems: Sequence[str]) -> list[str]:
@@ -203,7 +241,12 @@ def _toml_rows(text: str) -> tuple[Effects, NamespaceEntries | None, Iterator[Gi
     # is which, and its line, is found beside it. A line of a text that looks like one is found by their number.
     if OWN_HEADER.search(text):
         raise ValueError("there is no [[rule]]; begin each rule with a line [[allow]] or [[deny]]")
-    headers = [(text.count("\n", 0, found.start()), found[2]) for found in HEADER.finditer(text)]
+    headers: list[tuple[int, str]] = []
+    line = at = 0
+    for found in HEADER.finditer(text):
+        line += text.count("\n", at, found.start())
+        at = found.start()
+        headers.append((line, found[2]))
     table = tomllib.loads(HEADER.sub(r"\1rule\3", text))
     rows = table.pop("rule", [])
     defaults = _defaults(table.pop("default", {}))
@@ -251,69 +294,6 @@ def _defaults(section: object) -> Effects:
             raise ValueError(f"[default]: {key} is \"allow\" or \"deny\"")
         found.update(dict.fromkeys(KEYS_OF_ACTIONS[key], EFFECTS[effect]))
     return found
-
-
-def _csv_rows(text: str) -> Iterator[GivenRule | PermissionRule]:
-    lines = csv.reader(_lines(text), skipinitialspace=True, strict=True)
-    header = [column.strip() for column in next(lines, [])]
-    columns = (*KEYS, "effect")
-    if len(set(header)) < len(header):
-        raise ValueError("two columns have the same name")
-    for column in header:
-        if column not in columns:
-            raise ValueError(f"there is no column {column!r}{did_you_mean(column, columns)}")
-    number = -1  # of the rule before
-    places = [(place, column) for place, column in enumerate(header) if column != "effect"]
-    effects = header.index("effect") if "effect" in header else len(header)
-    simple = [(place, ACTION_BITS[column]) for place, column in places if column in FILTERS]
-    asked = [(place, column) for place, column in places if column in PLACES]
-    others = [place for place, column in places if column not in FILTERS and column not in PLACES]
-    for cells in lines:
-        if not cells:
-            continue
-        line, count = lines.line_num, len(cells)
-        if count != len(header):
-            if count > len(header):
-                raise ValueError(f"line {line} has {count} cells, and the header {len(header)}")
-            cells += [""] * (len(header) - count)
-        effect = cells[effects].strip() if effects < len(cells) else ""
-        if effect and effect not in EFFECTS:
-            raise ValueError(f"line {line}: the effect is allow or deny, not {effect!r}")
-        allow = effect != "deny"
-        if not any(map(cells.__getitem__, others)):  # filters alone: half the time of what is below
-            try:
-                who = _plain_who([(column, cell) for place, column in asked if (cell := cells[place].strip())])
-                patterns = [(bits, pattern_of(cell)) for place, bits in simple if (cell := cells[place].strip())]
-            except WrongPattern:
-                patterns = []
-            if who is not None and len(patterns) == 1:
-                number += 1
-                yield PermissionRule(number, line, None, allow, who, tuple(patterns))
-                continue
-        found = {column: cell for place, column in places if (cell := cells[place].strip())}
-        if found:
-            number += 1
-            yield GivenRule(line, allow, found)
-
-
-def _lines(text: str) -> Iterator[str]:
-    """With their ends. io.StringIO copies all of a large text first, which stops everything for some ms."""
-    start = 0
-    while end := text.find("\n", start) + 1:
-        yield text[start:end]
-        start = end
-    if start < len(text):
-        yield text[start:]
-
-
-def _plain_who(given: list[tuple[str, str]]) -> Who | None:
-    """Of one name that is compared as it is, or of everybody. None: it takes more."""
-    if not given:
-        return ()
-    attribute, value = given[0]
-    if len(given) > 1 or attribute == "address" or "*" in value or "%" in value:
-        return None
-    return ((attribute, (value,)),)
 
 
 def _rule(number: int, row: GivenRule) -> PermissionRule:

@@ -7,7 +7,7 @@
     topic site/a/t, asked by one of party 1    1k0/site/a/t
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from fanlight_permissions.permission_rule import UNFIT, Pattern, Probe, fits
@@ -24,13 +24,17 @@ class Kind(NamedTuple):
     reserved: bool  # do its filters reach RESERVED?
 
 
+Probes = tuple[tuple[int, tuple[bytes, ...]], ...]
+"""Places of names in a topic, and the words that may stand there."""
+
+
 class Scope(NamedTuple):
     """One key word, for one class."""
 
     word: bytes
     before: Mapping[str, bytes]  # the key word and the separator, by syntax
     reserved: bool
-    probes: tuple[tuple[int, tuple[bytes, ...]], ...]  # a place, and the words that it may be
+    probes: Probes
     unfit: bool  # one of the names is no word of a filter
 
 
@@ -80,8 +84,11 @@ def words_of(topic: bytes, syntax: str) -> list[bytes]:
 
 def met(scope: Scope, topic: bytes, syntax: str) -> bool:
     """Has the topic the names in their places? It may be too short for the filter: then that does not match."""
-    words = words_of(topic, syntax)
-    for position, names in scope.probes:
+    return has_names(words_of(topic, syntax), scope.probes)
+
+
+def has_names(words: Sequence[bytes], probes: Probes) -> bool:
+    for position, names in probes:
         place = position - 1 if position > 0 else position
         if not -len(words) <= place < len(words) or words[place] not in names:
             return False

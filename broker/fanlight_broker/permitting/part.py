@@ -2,9 +2,10 @@
 
     SIGHUP, POST /permissions/reload --prepare, in a thread--> PermissionTable --apply--> Broker.use_permissions
 
-The thread pauses after each millisecond or so, so that the loop does not wait for the interpreter. What reads and
-decides is imported where there is a file, and not before. A file with an error leaves the permissions in force, as any
-setting with an error does: the log and the metric `permissions_reloads_failed` say so.
+The thread pauses after each millisecond or so, and the interpreter is handed over more often meanwhile, so that the
+loop does not wait for it. What reads and decides is imported where there is a file, and not before. A file with an
+error leaves the permissions in force, as any setting with an error does: the log and the metric
+`permissions_reloads_failed` say so.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence

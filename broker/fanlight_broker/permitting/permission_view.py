@@ -9,7 +9,6 @@ force (its time, size or inode), what it says is not shown.
 """
 
 import asyncio
-import gc
 import re
 import time
 from collections import Counter
@@ -21,6 +20,7 @@ from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.enforcement import NO_RULE, OTHERS
 from fanlight_broker.core.permissions import Action, Asker
 from fanlight_broker.parsing import file_text
+from fanlight_broker.parts import small_pieces
 from fanlight_broker.permitting.command import WrongRequest, decided, request_of, undecided
 from fanlight_broker.permitting.explaining import Request
 from fanlight_broker.permitting.permission_reading import PermissionSource
@@ -245,13 +245,9 @@ def _why(
     """Why more salient rules do not apply; None: the file is another one than the one in force."""
     if source.changed:
         return None
-    collects = gc.isenabled()
-    gc.disable()  # as when permissions are read: a pass over rules cannot be interrupted, and finds nothing
     try:
-        rules = read(source.path, broker.limits, pause).rules
-        return None if source.changed else undecided(rules, label, request, pause)
+        with small_pieces:
+            rules = read(source.path, broker.limits, pause).rules
+            return None if source.changed else undecided(rules, label, request, pause)
     except PermissionFileError:
         return None
-    finally:
-        if collects:
-            gc.enable()
