@@ -114,7 +114,9 @@ class RuleStore:
 
     def _add(self, party: int, rule: PackedRule) -> None:
         """Raises InvalidFilter."""
-        if rule.kind > PACKED_MAX or len(rule.filter) > PACKED_MAX or self.waiting.packed[party] is None:
+        if rule.kind > PACKED_MAX or len(rule.filter) > PACKED_MAX:
+            self.waiting.give_up(party, self)  # all rules of a party wait, or none
+        if self.waiting.packed[party] is None:
             self.put_in(party, rule)
             return
         if rule.filter:

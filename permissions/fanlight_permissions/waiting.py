@@ -49,11 +49,11 @@ class WaitingRules:
         own += RECORD.pack(rule.rank, rule.kind, rule.is_mqtt, len(rule.filter)) + rule.filter
         self.packed[party] = own
         if len(own) > OWN_BYTES:
-            self._give_up(party, index)
+            self.give_up(party, index)
         return True
 
-    def _give_up(self, party: int, index: RuleIndexer) -> None:
-        """It has too many: from now on they are in the index."""
+    def give_up(self, party: int, index: RuleIndexer) -> None:
+        """Its rules are in the index from now on: it has too many."""
         own, self.packed[party] = self.packed[party], None
         if own is not None:
             for rule in unpacked(own):

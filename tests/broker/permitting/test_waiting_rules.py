@@ -115,6 +115,19 @@ def test_a_party_with_many_rules_is_in_the_index_from_the_beginning() -> None:
     assert not grant.decide(Action.PUBLISH, b"own/1/0", "mqtt").allowed
 
 
+def test_a_rule_that_is_too_long_to_be_packed_is_there_whoever_comes_and_goes() -> None:
+    with patch("fanlight_permissions.rule_store.PACKED_MAX", 6):
+        rows = "effect,user,publish\ndeny,u1,x\ndeny,u1,a/b/c/d\nallow,u2,b\nallow,,#\n"
+        file = parse_permissions(rows, "p", LIMITS, is_csv=True)
+        table = PermissionTable(in_order(file.rules), 4, CLOSED, LIMITS, waiting=True)
+    with patch.object(waiting, "IDLE_PARTIES", 0):
+        for user in ("u1", "u2", "u1", "u2"):
+            table.release(table.grant_of(Asker(user=user)))
+        grant = table.grant_of(Asker(user="u1"))
+    assert grant.decide_filter(Action.PUBLISH, b"a/b/c/d", "mqtt").access is Access.NONE
+    assert not grant.decide(Action.PUBLISH, b"a/b/c/d", "mqtt").allowed
+
+
 def test_a_grant_that_everybody_has_left_permits_nothing_by_rules_that_are_gone() -> None:
     table = users_table(2, deny=True)
     grant = table.grant_of(Asker(user="u1"))
