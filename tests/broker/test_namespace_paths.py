@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from fanlight_broker.core.permissions import Unrestricted
 from fanlight_broker.core.system_topics import message_of
 from fanlight_broker.protocols.mqtt.packets import WillFields
 from tests.broker.protocols.permitted import DIALECTS, Client
@@ -349,11 +350,9 @@ def test_a_reload_moves_a_client_with_a_reason_and_leaves_its_session(dialect: s
 
 
 def test_lifted_permissions_put_everybody_in_the_root() -> None:
-    from fanlight_broker.core.permissions import UNRESTRICTED
-
     world = Tenants()
     client, root = world.mqtt("acme"), world.mqtt("")
-    world.broker.use_permissions(UNRESTRICTED)
+    world.broker.use_permissions(Unrestricted())
     world.turn()
     assert client.peer.close_reason is not None
     assert root.peer.close_reason is None

@@ -298,7 +298,7 @@ def test_however_many_classes_there_are_all_are_revoked_at_once_and_released_som
     waiting: list[Any] = []
     world.broker.turns._soon = waiting.append
     world.broker.turns.over = lambda: True
-    world.broker._rechecking._go_on = lambda steps, round: None  # type: ignore[method-assign] # nobody is asked again
+    world.broker.rechecking._go_on = lambda steps, round: None  # type: ignore[method-assign] # nobody is asked again
     badges = list(world.broker.enforcement._badges.values())
     world.broker.use_permissions(Reference(deny("publish", "secret/#"), ALL))
     assert all(badge.revoked for badge in badges)

@@ -1,5 +1,6 @@
 """Rules that a client brings along: read, bounded, and decided beside the table."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -100,10 +101,7 @@ def test_a_filter_that_is_allowed_sees_no_topic_that_is_denied(rules, own, effec
 
 
 def with_own(asker: Asker, own: list[Row]) -> Asker:
-    return Asker(
-        asker.user, asker.groups, asker.client, asker.certificate, asker.address, asker.protocol, asker.listener,
-        own_rules(own),
-    )  # fmt: skip
+    return replace(asker, own=own_rules(own))
 
 
 @settings(max_examples=60, deadline=None)
