@@ -8,9 +8,7 @@ then takes the place of those before, between two messages.
 """
 
 import asyncio
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from fanlight_broker import logs
@@ -19,7 +17,7 @@ from fanlight_broker.config import Settings
 from fanlight_broker.core.rules import COUNTERS
 from fanlight_broker.core_part import Core
 from fanlight_broker.net.clock import wall
-from fanlight_broker.parts import Apply, Part, PartError
+from fanlight_broker.parts import Apply, Part, PartError, small_pieces
 
 if TYPE_CHECKING:
     from fanlight_broker.core.rule_actions import RoutingRule
@@ -27,23 +25,10 @@ if TYPE_CHECKING:
 
 log: Final = logs.get("rules")
 
-SWITCH_SECONDS: Final = 0.0005
-
 HELP: Final = {
     "rules_reloads_failed": "Times SIGHUP found an error in the file of rules, and those in force stayed",
     "rules_in_force": "Routing rules in force",
 }
-
-
-@contextmanager
-def short_switches() -> Iterator[None]:
-    """The interpreter changes between threads after SWITCH_SECONDS: so long the loop waits for another one at most."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(SWITCH_SECONDS)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
 
 
 class Ruling(Part):
@@ -63,7 +48,7 @@ class Ruling(Part):
     async def prepare(self, settings: Settings) -> None:
         self._prepared = None
         try:
-            with short_switches():
+            with small_pieces:
                 self._prepared = await asyncio.to_thread(self._read, settings)
         except PartError:
             self._failed += 1
