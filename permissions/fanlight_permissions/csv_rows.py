@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from fanlight_permissions.permission_rule import (
     ACTION_BITS,
     ATTRIBUTES,
+    FORMED,
     KEYS_OF_ACTIONS,
     PermissionRule,
     Who,
@@ -53,7 +54,7 @@ def csv_rows(text: str, *, plain: bool = False) -> Iterator[GivenRule | Permissi
     simple = [(place, ACTION_BITS[column]) for place, column in places if column in FILTERS]
     asked = [(place, column) for place, column in places if column in PLACES]
     others = [place for place, column in places if column not in FILTERS and column not in PLACES]
-    plain_columns = PlainColumns(header, frozenset(PLACES.keys() - {"address"}), frozenset(FILTERS))
+    plain_columns = PlainColumns(header, frozenset(PLACES.keys() - FORMED), frozenset(FILTERS))
     for line, cells in _row_by_row(lines, plain_columns if plain else None):
         if isinstance(cells, PlainRows):
             number += len(cells.lines)
@@ -114,6 +115,6 @@ def _plain_who(given: list[tuple[str, str]]) -> Who | None:
     if not given:
         return ()
     attribute, value = given[0]
-    if len(given) > 1 or attribute == "address" or "*" in value or "%" in value:
+    if len(given) > 1 or attribute in FORMED or "*" in value or "%" in value:
         return None
     return ((attribute, (value,)),)

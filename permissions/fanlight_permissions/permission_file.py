@@ -106,7 +106,8 @@ def _table_of_rows(text: str, name: str, limits: TableLimits, pause: Callable[[]
     reading = RuleReading(name, limits)
     try:
         rules = reading.rules(csv_rows(text, plain=True))
-        table = PermissionTable(rules, text.count("\n"), CLOSED, limits, pause, waiting=True)
+        count = min(text.count("\n"), limits.permissions_max)
+        table = PermissionTable(rules, count, CLOSED, limits, pause, waiting=True)
     except (ValueError, RecursionError, csv.Error) as error:
         raise PermissionFileError([f"{name}: {error}"]) from None
     reading.check()

@@ -21,6 +21,7 @@ from matchcore.selector import Selector
 
 ANY_TOPIC: Final = b"#"
 ATTRIBUTES: Final = ("user", "group", "client", "certificate", "address", "protocol", "listener", "namespace")
+FORMED: Final = frozenset({"address", "protocol"})  # whose values have one form, or may be refused: `value_of`
 STARRED: Final = frozenset({"user", "group", "client", "certificate"})  # whose values may end in `*`
 ANONYMOUS_GROUP: Final = "anonymous"  # of those whose user name is not verified
 LETTERS: Final = "ucg"  # of `%u`, `%c`, `%g`

@@ -102,6 +102,10 @@ class PersonalGrant:
         self.holders = 0
         self._clauses = own.clauses(names)
 
+    def close(self) -> None:
+        """Nobody has it any more: no rule of its own decides, and the number of its set may be another's."""
+        self._clauses = ()
+
     def decide(
         self, action: Action, topic: bytes = b"", syntax: str = "", fields: Fields | None = None
     ) -> Verdict:
@@ -118,6 +122,8 @@ class PersonalGrant:
         return verdict if clause is None else Verdict(clause.allow, clause.label, verdict.by_content)
 
     def _first(self, action: Action, topic: bytes, syntax: str) -> Clause | None:
+        if not self._clauses:
+            return None
         is_reserved = topic.startswith(b"$") and first_word(topic, syntax) in RESERVED
         for number in self.own.found(topic, syntax):
             clause = self._clauses[number]
@@ -211,6 +217,7 @@ class PersonalGrants:
         if grant.holders:
             return False
         del self._classes[grant.key]
+        grant.close()
         self._give_back(grant.number)
         own = grant.own
         own.holders -= 1

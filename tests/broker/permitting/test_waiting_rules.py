@@ -13,6 +13,7 @@ from fanlight_broker.core.permissions import Access, Action, Asker
 from fanlight_permissions import waiting
 from fanlight_permissions.csv_rows import TOGETHER
 from fanlight_permissions.names import NOT_THERE, NameTable
+from fanlight_permissions.own_rules import own_rules
 from fanlight_permissions.permission_file import (
     CLOSED,
     PermissionFileError,
@@ -22,6 +23,8 @@ from fanlight_permissions.permission_file import (
 )
 from fanlight_permissions.table import PermissionTable, in_order
 from tests.broker.permitting import reference
+from tests.broker.permitting.test_personal import rows as own_rows
+from tests.broker.permitting.test_personal import with_own
 from tests.broker.permitting.test_table_properties import LIMITS, askers, filters, table_of, tables, topics
 
 # -- rules that wait -------------------------------------------------------------------------------------------------
@@ -137,6 +140,64 @@ def test_a_grant_that_everybody_has_left_permits_nothing_by_rules_that_are_gone(
     assert not grant.decide(Action.PUBLISH, b"$x", "mqtt").allowed
 
 
+@settings(max_examples=100, deadline=None)
+@given(
+    tables(), st.lists(st.tuples(askers, own_rows()), min_size=2, max_size=4), topics(), filters(names=False),
+    st.lists(st.integers(0, 3), max_size=12),
+)
+def test_those_with_rules_of_their_own_are_decided_by_rules_that_waited(  # type: ignore[no-untyped-def]
+    rules, some, topic, filter, moves
+) -> None:
+    whole = table_of(rules)
+    asked = [with_own(*each) for each in some]
+    with patch.object(waiting, "IDLE_PARTIES", 0):
+        table = PermissionTable(in_order(rules), len(rules), CLOSED, LIMITS, waiting=True)
+        there: dict[int, Any] = {}
+        for who in moves:
+            number = who % len(asked)
+            if number in there:
+                table.release(there.pop(number))
+            else:
+                there[number] = table.grant_of(asked[number])
+            for number, grant in there.items():
+                expected = whole.grant_of(asked[number])
+                for action in (Action.PUBLISH, Action.SUBSCRIBE):
+                    verdict = grant.decide(action, topic[0].encode(), topic[1])
+                    assert verdict == expected.decide(action, topic[0].encode(), topic[1])
+                    found = grant.decide_filter(action, filter[0].encode(), filter[1])
+                    assert found == expected.decide_filter(action, filter[0].encode(), filter[1])
+    for grant in there.values():
+        table.release(grant)
+    assert table.classes == 0
+
+
+def test_own_rules_of_a_grant_that_everybody_has_left_permit_nothing() -> None:
+    """Neither what a rule denied that is gone, nor what the next one with the number of their set may do."""
+    table = users_table(2, deny=True)
+    own = own_rules([{"publish": "own/#"}])
+    grant = table.grant_of(Asker(user="u1", own=own))
+    assert not grant.decide(Action.PUBLISH, b"own/1/0", "mqtt").allowed
+    assert grant.decide(Action.PUBLISH, b"own/x", "mqtt").rule == "own rule 1"
+    with patch.object(waiting, "IDLE_PARTIES", 0):
+        table.release(grant)
+        table.grant_of(Asker(user="u0", own=own_rules([{"publish": ["other", "own/1/0", "own/x"]}])))
+    for topic in (b"own/1/0", b"own/x", b"other"):
+        assert not grant.decide(Action.PUBLISH, topic, "mqtt").allowed
+        assert grant.decide_filter(Action.PUBLISH, topic, "mqtt").access is Access.NONE
+
+
+def test_decisions_of_rules_that_waited_are_counted_with_their_lines(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("effect,user,publish\nallow,u1,a\ndeny,u2,a\nallow,,#\n")
+    table = load(path, LIMITS)
+    for user in ("u2", "u1", "u2", "u3"):
+        grant = table.grant_of(Asker(user=user))
+        grant.decide(Action.PUBLISH, b"a", "mqtt")
+        table.release(grant)
+    assert table.counts(10) == {"line 2": 1, "line 3": 2, "line 4": 1}
+    assert [table.line(rank) for rank in range(3)] == [2, 3, 4]
+
+
 def test_a_filter_that_is_wrong_is_found_although_its_rule_waits() -> None:
     for filter in ("a/#/b", "a/b+", "a/" * 200 + "x"):
         file = parse_permissions(f"user,publish\nu1,a/b\nu2,{filter}\n", "p", LIMITS, is_csv=True)
@@ -150,6 +211,7 @@ CELLS = {
     "effect": ["allow", "deny", "", " deny"], "user": ["a", "b", "", "", "a*", " a "], "group": ["", "", "b", "a"],
     "publish": ["a/b", "a/+", "#", "", "x.y", "mqtt:a", "a/%u"], "subscribe": ["", "", "a/b", "a/#"],
     "name": ["", "", "", "one"], "address": ["", "", "", "10.0.0.0/8"],
+    "protocol": ["", "", "mqtt", "mqtt 5.0"],
 }  # fmt: skip
 
 
