@@ -140,13 +140,14 @@ def test_a_grant_that_everybody_has_left_permits_nothing_by_rules_that_are_gone(
     assert not grant.decide(Action.PUBLISH, b"$x", "mqtt").allowed
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
-    tables(), st.lists(st.tuples(askers, own_rows()), min_size=2, max_size=4), topics(), filters(names=False),
-    st.lists(st.integers(0, 3), max_size=12),
+    tables(), st.lists(st.tuples(askers, own_rows()), min_size=2, max_size=4),
+    st.lists(topics(), min_size=2, max_size=6), st.lists(filters(names=False), min_size=1, max_size=3),
+    st.lists(st.integers(0, 3), min_size=2, max_size=12),
 )
 def test_those_with_rules_of_their_own_are_decided_by_rules_that_waited(  # type: ignore[no-untyped-def]
-    rules, some, topic, filter, moves
+    rules, some, places, wanted, moves
 ) -> None:
     whole = table_of(rules)
     asked = [with_own(*each) for each in some]
@@ -162,10 +163,12 @@ def test_those_with_rules_of_their_own_are_decided_by_rules_that_waited(  # type
             for number, grant in there.items():
                 expected = whole.grant_of(asked[number])
                 for action in (Action.PUBLISH, Action.SUBSCRIBE):
-                    verdict = grant.decide(action, topic[0].encode(), topic[1])
-                    assert verdict == expected.decide(action, topic[0].encode(), topic[1])
-                    found = grant.decide_filter(action, filter[0].encode(), filter[1])
-                    assert found == expected.decide_filter(action, filter[0].encode(), filter[1])
+                    for topic, syntax in places:
+                        verdict = grant.decide(action, topic.encode(), syntax)
+                        assert verdict == expected.decide(action, topic.encode(), syntax)
+                    for filter, syntax in wanted:
+                        found = grant.decide_filter(action, filter.encode(), syntax)
+                        assert found == expected.decide_filter(action, filter.encode(), syntax)
     for grant in there.values():
         table.release(grant)
     assert table.classes == 0
