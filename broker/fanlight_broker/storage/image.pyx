@@ -17,9 +17,9 @@ from libc.string cimport memcpy
 from fanlight_broker.storage cimport records
 from fanlight_broker.storage.log cimport Log
 from fanlight_broker.storage.log_reader cimport LogReader
-from fanlight_broker.storage.message_records cimport Places, number_of, places_of, topic_at
+from fanlight_broker.storage.message_records cimport Places, places_of, topic_at
 from fanlight_broker.storage.number_list cimport NumberList
-from fanlight_broker.storage.records cimport ASSIGNED, GIVEN_UP, TRIED
+from fanlight_broker.storage.records cimport ASSIGNED, GIVEN_UP, TRIED, first_of, name_of, second_of
 from fanlight_broker.storage.stored_state cimport (
     StoredFlight, StoredQueue, StoredSession, StoredSlot, first_numbers, new_flight, new_session, slot_of,
 )
@@ -485,25 +485,3 @@ cdef class Image:
         if self.groups.pop(id, None) is not None:
             self.drop_queue(id)
         return 0
-
-
-cdef str name_of(bytes octets):
-    """Of a namespace. Raises BadRecord."""
-    try:
-        return octets.decode()
-    except UnicodeDecodeError as error:
-        raise BadRecord(f"the name of a namespace: {error}") from error
-
-
-cdef uint64_t first_of(bytes body) except? 0xFFFFFFFFFFFFFFFF:
-    """A session or queue. Raises BadRecord."""
-    if PyBytes_GET_SIZE(body) != 12:
-        raise BadRecord(f"{PyBytes_GET_SIZE(body)} bytes in place of 12")
-    return number_of(PyBytes_AS_STRING(body), PyBytes_GET_SIZE(body))
-
-
-cdef uint32_t second_of(bytes body) noexcept:
-    """The number beside it."""
-    cdef uint32_t number
-    memcpy(&number, PyBytes_AS_STRING(body) + sizeof(uint64_t), sizeof(number))
-    return number

@@ -1,6 +1,6 @@
 # The records of the log. docs/store-format.md describes each.
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 cdef enum RecordType:
     MESSAGE = 1          # a message, and the slots that it went to
@@ -47,6 +47,9 @@ cdef struct Growing:
     char* data
     Py_ssize_t size, capacity
 
+cdef uint64_t first_of(bytes body) except? 0xFFFFFFFFFFFFFFFF
+cdef uint32_t second_of(bytes body) noexcept
+cdef str name_of(bytes octets)
 cdef int make_room(Growing* octets, Py_ssize_t more) except -1
 cdef uint64_t get_varint(bytes body, Py_ssize_t* at) except? 0xFFFFFFFFFFFFFFFF
 

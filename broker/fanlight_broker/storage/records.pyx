@@ -6,7 +6,8 @@ Numbers are little-endian.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
+from libc.string cimport memcpy
 
 from fanlight_broker.wire.allocator cimport reallocate
 
@@ -25,6 +26,32 @@ globals().update({"ASSIGNED": 0, "GIVEN_UP": 1, "RETURNED": 2, "TRIED": 3})
 
 class BadRecord(ValueError):
     """A record whose checksum is right has no meaning: it was written by another version, or by a fault."""
+
+
+# -- of records that have a session or queue and a number, 12 bytes; and of the name of a namespace
+
+cdef uint64_t first_of(bytes body) except? 0xFFFFFFFFFFFFFFFF:
+    """A session or queue. Raises BadRecord."""
+    cdef uint64_t id
+    if PyBytes_GET_SIZE(body) != sizeof(uint64_t) + sizeof(uint32_t):
+        raise BadRecord(f"{PyBytes_GET_SIZE(body)} bytes in place of 12")
+    memcpy(&id, PyBytes_AS_STRING(body), sizeof(id))
+    return id
+
+
+cdef uint32_t second_of(bytes body) noexcept:
+    """The number beside it."""
+    cdef uint32_t number
+    memcpy(&number, PyBytes_AS_STRING(body) + sizeof(uint64_t), sizeof(number))
+    return number
+
+
+cdef str name_of(bytes octets):
+    """Of a namespace. Raises BadRecord."""
+    try:
+        return octets.decode()
+    except UnicodeDecodeError as error:
+        raise BadRecord(f"the name of a namespace: {error}") from error
 
 
 cdef int make_room(Growing* octets, Py_ssize_t more) except -1:

@@ -8,8 +8,8 @@ import pytest
 from fanlight_broker.core.inspection import COUNTERS, GAUGES, BrokerInspection
 from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.namespace_counts import counts_of, gauges_of
-from fanlight_broker.core.namespaces import is_name
 from fanlight_broker.wire.hidden import show
+from fanlight_permissions.namespace_entries import is_name
 from tests.broker.protocols.tenants import HOMES, Tenants
 
 
