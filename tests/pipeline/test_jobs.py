@@ -35,7 +35,7 @@ def test_the_list_is_printed_without_spark() -> None:
     assert listed == [name for name, _ in jobs()]
 
 
-COMMAND = re.compile(r"python -m fanlight_spark\.jobs\.(\w+) ([^\n|]*)")
+COMMAND = re.compile(r"python -m fanlight_spark\.jobs\.(\w+) ((?:\\\n|[^\n|])*)")
 COMMANDS = sorted(
     {(name, words.partition("#")[0]) for page in DOCS.glob("*.md") for name, words in COMMAND.findall(page.read_text())}
 )
