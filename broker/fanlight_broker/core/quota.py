@@ -70,7 +70,7 @@ class Quota:
     also: "tuple[HeldQuota, ...]" = ()  # of other holders, that hold for the same client
 
     def least(self, name: str) -> int | None:
-        """The smallest maximum of all that hold for a client; None: there is none."""
+        """The smallest maximum of all that hold for a client; None: nothing bounds it."""
         found = [quota.maxima[name] for quota in (self, *(each.quota for each in self.also)) if name in quota.maxima]
         return min(found, default=None)
 

@@ -192,7 +192,7 @@ class ChannelPublisher:
     def _route(self, reached: Destinations) -> Route | None:
         """None: the subscriptions of the topic. Else the queues, and the subscriptions of the topics, if there are any.
 
-        A queue that has ended since is none of them.
+        A queue that has ended since is left out.
         """
         if reached.topics and not reached.queues and len(reached.topics) == 1:
             return None

@@ -377,7 +377,7 @@ class MqttConnection(ProtocolConnection):
         assert self.client is not None
         limits, quota = self.broker.limits, self.client.quota
         self.lane.frame_max = limits.frame_bytes_max
-        if self.version is V5:  # which is told so, and must not send more [MQTT-3.2.2-15]
+        if self.version is V5:  # CONNACK has said so, and it must not send more [MQTT-3.2.2-15]
             self.lane.frame_max = on_connect.within(limits.frame_bytes_max, quota, "message_bytes")
         self.receive_max = on_connect.within(limits.unreleased_messages_max, quota, "receive_maximum")
         self.lane.check_text = self.options.payload_format_check
