@@ -182,7 +182,7 @@ format: same-python $(STAMPS)/dev
 
 # The contenders against the oracle, and the tables. `make test` leaves them out, for the minute that they take to build.
 test-research: same-python $(STAMPS)/research $(STAMPS)/dev
-	@$(BIN)/python -m pytest tests/research $(ARGS)
+	@$(BIN)/python -m pytest -n auto --maxprocesses=4 --dist=loadfile tests/research $(ARGS)
 
 FUZZ_SECONDS ?= 60
 simulate: same-python $(STAMPS)/built $(STAMPS)/dev

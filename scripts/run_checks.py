@@ -9,8 +9,8 @@ The tests start thousands of processes beside one another, so a busy machine can
 the code. In a run of all tests, up to AGAIN_MAX failures are run a second time, alone. Who passes then is named in the
 summary with what it said the first time: such a test depends on the machine, and is to be mended.
 
-Those that have one processor at work, or wait for it, run two at a time, and what each of them says is shown as a
-whole when it ends. The tests and those with Spark take all processors, one after another.
+Two run at a time, as many of them have one processor at work, or wait for something else. What they say is shown as a
+whole when they end, but for the tests, which show how far they are.
 
     run_checks.py [--only CHECK]... [arguments for pytest, such as -k WORD or paths of test files]
 """
@@ -52,20 +52,22 @@ CHECKS: dict[str, tuple[str, ...]] = {
     "sdk": (*PYTHON, "pytest"),
     "spark": (*PYTHON, "pytest"),
 }
-# Each worker is handed whole files, in order: what a file starts is started once. Many workers would starve the
+# Each worker is handed whole files, in order: what a file starts is started once. A quarter of the tests' time is spent
+# waiting for timers, disks and processes, so there is a worker more than processors; many workers would starve the
 # brokers and generators that the tests start beside them.
-WORKERS_MAX = 4
+WORKERS = min(4, (os.cpu_count() or 1) + 1)
 WHOLE_FILES = ("--dist=loadfile", "--no-loadscope-reorder")
 SIDE_BY_SIDE = {
-    "tests": ("-n", "auto", f"--maxprocesses={WORKERS_MAX}", *WHOLE_FILES),
+    "tests": ("-n", str(WORKERS), *WHOLE_FILES),
     # A Spark each. It waits for itself most of the time: planning, Python workers that start, the disk. Spark gives the
     # worker that plans a stream 10 s to start, which no setting changes; a busy machine may need more.
     "spark": ("-n", "2", *WHOLE_FILES, "--reruns", "5", "--only-rerun", "Python worker failed to connect back"),
 }
-# These run beside the others of LANES, in this order in each lane.
-LANES = (("debug",), ("ruff", "cython-lint", "mypy", "stubs", "sdk"))
-# Three runs: the SDK is a distribution of its own, and so are its tests; those of the pipeline share a Spark, which
-# would take both processors from the brokers beside it, and has threads that disturb hypothesis (tests/without_spark).
+# In this order in each lane.
+LANES = (("debug", "tests"), ("ruff", "cython-lint", "mypy", "stubs", "sdk", "spark"))
+SHOWN_AT_ONCE = "tests"
+# Three runs: the SDK is a distribution of its own, and so are its tests; those of the pipeline share a Spark, which has
+# threads that disturb hypothesis (tests/without_spark).
 FOLDERS = {"tests": "tests", "sdk": "clients/python/tests", "spark": "tests/pipeline"}
 
 
@@ -190,20 +192,19 @@ def run_check(name: str, arguments: Sequence[str], *, beside: bool = False) -> t
 
 
 def run_all(names: Iterable[str], arguments: Sequence[str]) -> list[tuple[Outcome, Tests | None]]:
-    """Run these checks, those of LANES first; in the order of `names`, what became of each."""
+    """Run these checks, each lane of LANES beside the other; in the order of `names`, what became of each."""
     wanted = dict.fromkeys(names)
     lanes = [lane for each in LANES if (lane := [name for name in each if name in wanted])]
     beside = len(lanes) > 1
     print(*(f"--- one after another: {', '.join(lane)}" for lane in lanes if beside), sep="\n", flush=True)
 
     def run_lane(lane: Sequence[str]) -> dict[str, tuple[Outcome, Tests | None]]:
-        return {name: run_check(name, arguments, beside=beside) for name in lane}
+        return {name: run_check(name, arguments, beside=beside and name != SHOWN_AT_ONCE) for name in lane}
 
     found: dict[str, tuple[Outcome, Tests | None]] = {}
     with ThreadPoolExecutor(len(LANES)) as pool:
         for ended in pool.map(run_lane, lanes):
             found |= ended
-    found |= {name: run_check(name, arguments) for name in wanted if name not in found}
     return [found[name] for name in wanted]
 
 

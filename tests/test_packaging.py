@@ -41,6 +41,8 @@ OURS = {
     "fanlight-spark": ("pipeline", "fanlight_spark"),
     "fanlight-bench": ("bench", "fanlight_bench"),
 }
+# Its modules are few. Those of the others are taken from the checkout, if they were built there from the same bytes.
+COMPILED_ANEW = "fanlight-bench"
 RESEARCH = ("research/matchers", "research/content")
 
 
@@ -99,8 +101,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
         with tarfile.open(archives[name]) as opened:
             opened.extractall(work / "unpacked", filter="data")
         unpacked = work / "unpacked" / archives[name].name.removesuffix(".tar.gz")
-        if name == "fanlight-broker":
-            take_translations(folder, package, unpacked)
+        if name != COMPILED_ANEW:
+            take_compiled(folder, package, unpacked)
         run(
             *build, "--wheel", "--outdir", work / "wheels", unpacked, CC=str(compiler), DIST_EXTRA_CONFIG=str(parallel)
         )
@@ -108,20 +110,28 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return Built(archives, wheels)
 
 
-def take_translations(folder: str, package: str, unpacked: Path) -> None:
-    """Spare Cython the largest of the distributions, if what it would read there is what it has read in the checkout.
+def take_compiled(folder: str, package: str, unpacked: Path) -> None:
+    """Spare the compilers what the checkout has built from the same bytes: all that they would read there.
 
-    Each file has the time at which it was written: Cython translates what is newer than its translation.
+    What was built has to be younger than all of it. Cython translates, and setuptools compiles, what is newer than what
+    was made of it.
     """
-    read = ours(folder, package, ".pyx", ".pxd", ".pxi") | {"setup.py", "pyproject.toml"}
+    read = ours(folder, package, ".pyx", ".pxd", ".pxi", ".h") | {"setup.py", "pyproject.toml"}
     if any(not (unpacked / name).exists() for name in read):
         return
     if any((unpacked / name).read_bytes() != (ROOT / folder / name).read_bytes() for name in read):
         return
+    newest = max((ROOT / folder / name).stat().st_mtime for name in read - {"setup.py", "pyproject.toml"})
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    target = unpacked / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
     for name in ours(folder, package, ".pyx"):
-        made = (ROOT / folder / name).with_suffix(".c")
-        if made.exists():
-            shutil.copy2(made, unpacked / name.replace(".pyx", ".c"))
+        source = ROOT / folder / name
+        made = source.with_suffix(".c"), source.with_suffix(suffix)
+        if all(file.exists() and file.stat().st_mtime > newest for file in made):
+            copies = unpacked / name.replace(".pyx", ".c"), target / name.replace(".pyx", suffix)
+            copies[1].parent.mkdir(parents=True, exist_ok=True)
+            for file, copy in zip(made, copies, strict=True):  # the module last: it is younger than the translation
+                shutil.copy(file, copy)
 
 
 def names_in(archive: Path) -> set[str]:
