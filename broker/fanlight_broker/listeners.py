@@ -80,6 +80,8 @@ class Listeners(Part):
             self._protocols.append((protocol, listener))
 
     async def start(self) -> None:
+        for protocol, _ in self._protocols:
+            protocol.begin(self._core.broker)
         for protocol, listener in self._protocols:
             for port in protocol.settings.ports:
                 if port.wanted(self.settings):

@@ -51,6 +51,14 @@ class Declarations:
         self._owners[owner] = restating
         return self._waiting.pop(owner, {})
 
+    def waiting(self) -> list[str]:
+        """The owners that have not claimed what they kept before a restart."""
+        return list(self._waiting)
+
+    def release(self, owner: str) -> None:
+        """An owner that has nothing more to be restated is over."""
+        self._owners.pop(owner, None)
+
     def keep(self, owner: str, key: bytes, body: bytes) -> None:
         """A declaration of an owner that has claimed its own is new, or is another."""
         self.journal.declared(Declaration(owner, key, body))

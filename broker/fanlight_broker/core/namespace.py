@@ -76,6 +76,7 @@ class Namespace:
         self.marks, self.acknowledgements = common.marks, common.acknowledgements
         self.declarations = common.declarations
         self.finish = common.finish
+        self.holders: list[Callable[[], bool]] = []  # of protocols: is something in it that the core does not know?
         part = ROUTES_PART if name else 1
         self.routes = RouteCache(max(1, limits.routes_max // part), limits.routes_bytes_max // part)
         self.router = Router(self.routes, limits, self.ledger, self.variants, self.turns, common.wall)
@@ -131,7 +132,7 @@ class Namespace:
         return not (
             len(self.clients) or len(self.sessions) or len(self.queues) or len(self.router) or len(self.retained)
             or len(self.delayed) or len(self.teardown) or self.sessions.draining or self.queues.draining
-            or self.subscribing.draining
+            or self.subscribing.draining or any(held() for held in self.holders)
         )
 
     def apply(self, limits: Limits) -> None:

@@ -42,6 +42,9 @@ class ProtocolPart(ABC):
         self.origins: str | None = None  # of web pages that may connect by WebSocket, with commas between
         self.durability: StoreDurability | None = None  # of what is acknowledged to its clients; None: as the broker's
 
+    def begin(self, broker: Broker) -> None:  # noqa: B027  most have nothing to do
+        """What is from before a restart is there, and no port is open yet."""
+
     @abstractmethod
     def example(self, port: ListeningPort, host: str, number: int, *, credentials: bool) -> str:
         """A command to try the port with, for the log; with placeholders if it needs credentials."""

@@ -24,6 +24,7 @@ import matchcore
 from fanlight_broker.core.archive_selection import ArchiveSelection
 from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import TOPIC_WORDS_CEILING, Limits
+from fanlight_broker.core.onward import Onward, led_on
 from fanlight_broker.core.overlap import merged
 from fanlight_broker.core.ports import NamespaceJournal
 from fanlight_broker.core.rates import Counts
@@ -92,6 +93,8 @@ class Router:
         self.searching = 0  # subscriptions whose filters have several `#`
         self.shared = 0  # members of queue groups
         self._archive_selection: ArchiveSelection | None = None
+        self._rules: Callable[[bytes, int], bool] | None = None
+        self._onward: Onward | None = None
         # Topics and filters are checked before, by limits that may change; the indexes take what any setting allows.
         self._filters = matchcore.FilterIndex(max_words=TOPIC_WORDS_CEILING)
         self.table = SubscriptionTable(
@@ -153,9 +156,26 @@ class Router:
         """On which topics, by the numbers of their syntaxes, routing rules may act; None: on none. Each route that is
         kept asks again before it is used next.
         """
-        self._finder.rules = concern
+        self._rules = concern
+        self._concern()
         self.routes.altered(b"#", WILDCARDS_HIDE.index(False))  # in the syntax where that is every topic
         self.sweep_later()
+
+    def lead_onward(self, onward: Onward, filter: bytes, syntax: str) -> None:
+        """Ask this for more queues from now on: what it says of topics that match the filter has changed."""
+        self._onward = onward
+        self._concern()
+        self._altered(filter, syntax)
+
+    def _concern(self) -> None:
+        """Python decides on the messages of topics that rules, or queues behind them, are about."""
+        rules, onward = self._rules, self._onward
+        if onward is None:
+            self._finder.rules = rules
+        else:
+            self._finder.rules = lambda topic, syntax: (
+                onward.concerns(topic, syntax) or (rules is not None and rules(topic, syntax))
+            )
 
     def leave_out_with(self, may_read: Callable[[Subscription, bytes, int], bool]) -> None:
         """Whether a partly allowed subscription is left in the route of a topic, by the number of its syntax."""
@@ -360,9 +380,11 @@ class Router:
     def for_message(self, route: Route, message: Message, publisher: Owner | None) -> Route:
         """The route of one message: with the subscriptions whose selectors are true of it. Nobody keeps it.
 
-        route  of its topic: it is returned itself if there are no selectors. publisher: None is the broker itself
+        route  of its topic: it is returned itself if there are no selectors, and nothing leads on.
+        publisher: None is the broker itself
         """
-        return self.routes.for_message(route, message, publisher)
+        wanted = self.routes.for_message(route, message, publisher)
+        return led_on(wanted, message, self._onward) if route.ruled and self._onward is not None else wanted
 
     def own_route(self, topic: bytes, syntax: str) -> Route:
         """The route of one of the broker's own topics: without the limits of clients, not cached, never hot."""

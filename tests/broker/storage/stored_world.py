@@ -2,7 +2,7 @@
 
 import shutil
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from fanlight_broker.storage.pager import Pager, Read
 from fanlight_broker.storage.recovery import Recovered, recover
 from fanlight_broker.storage.store import Store
 from fanlight_broker.storage.stored_backlog import StoredBacklog
+from fanlight_broker.wire.message import Format
 from fanlight_broker.wire.queue import Queue
 from tests.broker.core.sessions import World
 
@@ -31,14 +32,16 @@ class StoredWorld(World):
     garbage_bytes  after which a round begins; a huge number: when `checkpoint.begin` is called
     segment_bytes  of a file of the log
     reserves       smaller files of it
+    formats        of messages, by name, beside the one of its own clients
     """
 
     def __init__(
         self, folder: Path, *, garbage_bytes: int = 1 << 40, segment_bytes: int = 64 << 10, disk: Disk | None = None,
-        reserves: int = 0, **limits: Any,
+        reserves: int = 0, formats: Mapping[str, Format] | None = None, **limits: Any,
     ) -> None:
         self._disk, self._reserves = disk, reserves
         self._limits, self._garbage_bytes, self._segment_bytes = limits, garbage_bytes, segment_bytes
+        self._formats = formats or {}
         self._after = 0  # no entry up to this is replayed
         self._folder, self._starts = folder, 0
         self._ahead = WALL  # of `now`, which begins again with each broker
@@ -46,6 +49,10 @@ class StoredWorld(World):
         super().__init__(**limits)
         self.recovered = self._open()
         OPENED.append(self)
+
+    @property
+    def formats(self) -> dict[str, Format]:
+        return {"lines": self.format, **self._formats}
 
     def _open(self) -> Recovered:
         self.log = Log(
@@ -58,14 +65,14 @@ class StoredWorld(World):
         )
         self.reads: deque[Callable[[], None]] = deque()
         self.store.pager = Pager(
-            self.log, {"lines": self.format}, self.broker.variants, now=lambda: self.now,
+            self.log, self.formats, self.broker.variants, now=lambda: self.now,
             ahead=lambda: self.store.records.wall, run=self._read, soon=self.reads.append,
         )
         self.steps: deque[Callable[[], None]] = deque()  # slices of a round
         self.marking = LiveMarking(self.store, self.broker, self.steps.append)
         self.progress: list[tuple[str, float, int]] = []  # of the start: what was done, its share, retained messages
         found = recover(
-            self.store, self.broker, {"lines": self.format}, now=self.now, wall=self.wall, after=self._after,
+            self.store, self.broker, self.formats, now=self.now, wall=self.wall, after=self._after,
             progress=lambda doing, share, found: self.progress.append((doing, share, found().retained)),
         )
         self.checkpoint = Checkpoint(
@@ -119,7 +126,7 @@ class StoredWorld(World):
         assert isinstance(backlog, StoredBacklog)
         numbers = [number for number, _ in backlog.numbers.first(1 << 30)]
         bodies = MessageReader(self.log).read(numbers)
-        stored = [read_message(bodies[number], {"lines": self.format}, self.store.records.wall) for number in numbers]
+        stored = [read_message(bodies[number], self.formats, self.store.records.wall) for number in numbers]
         return [message.payload for message in [*queue.waiting(), *stored]]
 
     def settle(self) -> None:

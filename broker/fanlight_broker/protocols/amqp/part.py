@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 
+from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.listening_port import ListeningPort
 from fanlight_broker.core.protocol_part import ProtocolPart
 from fanlight_broker.protocols.amqp.connection import AmqpConnection
@@ -25,7 +26,11 @@ class AmqpPart(ProtocolPart):
         self.durability = settings.amqp_durability
         self.counts = AmqpCounts()
         options = AmqpOptions(settings.amqp_message_bytes_max, settings.amqp_heartbeat_seconds)
-        self.connection = partial(AmqpConnection, options, self.counts, Vhosts())
+        self._vhosts = Vhosts()
+        self.connection = partial(AmqpConnection, options, self.counts, self._vhosts)
+
+    def begin(self, broker: Broker) -> None:
+        self._vhosts.begin(broker)
 
     def example(self, port: ListeningPort, host: str, number: int, *, credentials: bool) -> str:
         user = "USER:PASSWORD@" if credentials else ""

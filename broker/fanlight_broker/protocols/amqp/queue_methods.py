@@ -188,7 +188,7 @@ class ChannelEntities:
             method.exchange, method.type, durable=method.durable, auto_delete=method.auto_delete,
             internal=method.internal, arguments=method.arguments, passive=method.passive,
         )
-        self._channel.answer(method, entity.ExchangeDeclareOk())
+        self._channel.answer(method, entity.ExchangeDeclareOk(), stored=method.durable)
 
     def delete_exchange(self, method: entity.ExchangeDelete, now: float) -> None:
         self._check(Action.QUEUE, exchange_prefix(method.exchange)[:-1])

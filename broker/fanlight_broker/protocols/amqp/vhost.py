@@ -1,22 +1,28 @@
 """A virtual host: its exchanges, and what AMQP knows of a queue beside the core's options.
 
-All queues of the core are queues of the vhost `/`. Those that AMQP clients have not declared have the facts that
-follow from the core's options.
+A vhost is a namespace of the core: all of its queues are queues of the vhost. Those that AMQP clients have not declared
+have the facts that follow from the core's options.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.namespace import Namespace
+from fanlight_broker.core.permissions import Action
 from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.core.work_queue import WorkQueue
 from fanlight_broker.protocols.amqp.errors import AmqpError, amqp_error
 from fanlight_broker.protocols.amqp.exchanges.registry import Exchanges
+from fanlight_broker.protocols.amqp.exchanges.stored import PREFIX, StoredExchanges
 from fanlight_broker.protocols.amqp.fields import SYNTAX
+from fanlight_broker.protocols.amqp.onward_queues import OnwardQueues
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
+from fanlight_broker.protocols.amqp.stored_queues import PREFIX as QUEUES_PREFIX
+from fanlight_broker.protocols.amqp.stored_queues import QueueFacts, StoredQueues
 
 ROOT_VHOST: Final = "/"
 PROTOCOL: Final = "amqp"
@@ -35,6 +41,19 @@ class DeclaredQueue:
     exclusive_consumer: bool = False  # the one that there is lets no other in
 
     @property
+    def name(self) -> str:
+        return self.work.name
+
+    @property
+    def facts(self) -> QueueFacts:
+        return QueueFacts(self.auto_delete, self.known)
+
+    @property
+    def kept(self) -> bool:
+        """Is there anything to keep for the next start, beside what the core keeps of it?"""
+        return self.work.options.durable and bool(self.auto_delete or self.known)
+
+    @property
     def ready(self) -> int:
         """Messages that wait."""
         return len(self.work.inside.queue)
@@ -51,17 +70,42 @@ class QueueNames:
 
 
 class Vhost:
-    """The vhost `/`: `amq.topic` is the broker's topics (exchanges.ports.TopicSpace)."""
+    """`amq.topic` is the topics of its namespace (exchanges.ports.TopicSpace). It is made when the core's queues from
+    before a restart are there; its durable exchanges and bindings are restored then.
+    """
 
     def __init__(self, broker: Namespace) -> None:
         self.broker = broker
-        self.exchanges = Exchanges(ROOT_VHOST, QueueNames(broker.queues.get), topics=self)
+        self.name = broker.name or ROOT_VHOST
         self.asker: Client | None = None  # whose request is acted on
+        self._keeper = StoredExchanges(broker.declarations, self.name, self._is_durable)
+        self.exchanges = Exchanges(self.name, QueueNames(broker.queues.get), keeper=self._keeper, topics=self)
+        self._onward = OnwardQueues(broker, self.exchanges)
         self._declared: dict[str, DeclaredQueue] = {}
+        self._stored = StoredQueues(broker.declarations, self.name, self._declared.values)
         self._owned: dict[object, dict[str, DeclaredQueue]] = {}  # exclusive ones, by connection
         broker.queues.watchers.append(self._queue_ended)
         for queue in broker.queues:  # from before a restart
             queue.addressed |= queue.subscriber.origin.protocol == PROTOCOL
+        for name, facts in self._stored.restore(lambda name: broker.queues.get(name) is not None).items():
+            work = broker.queues.find(name)
+            self._declared[name] = DeclaredQueue(work, work.options.durable, facts.auto_delete, known=facts.known)
+        self._keeper.restore(self.exchanges)
+        broker.holders.append(self._holds_any)
+
+    def _holds_any(self) -> bool:
+        return not self.exchanges.is_plain
+
+    def _is_durable(self, queue: str) -> bool:
+        found = self.broker.queues.get(queue)
+        return found is not None and found.options.durable
+
+    def close(self) -> None:
+        """Its namespace was let go: nothing is in it."""
+        self.broker.queues.watchers.remove(self._queue_ended)
+        self.broker.holders.remove(self._holds_any)
+        self._keeper.close()
+        self._stored.close()
 
     # -- queues -----------------------------------------------------------------------------------------------------
 
@@ -77,11 +121,11 @@ class Vhost:
         """Raises AmqpError: 404, or 405 for the exclusive queue of another connection."""
         found = self.find(name)
         if found is None:
-            raise AmqpError(ReplyCode.NOT_FOUND, f"no queue '{name}' in vhost '{ROOT_VHOST}'")
+            raise AmqpError(ReplyCode.NOT_FOUND, f"no queue '{name}' in vhost '{self.name}'")
         if found.owner is not None and found.owner is not asker:
             raise AmqpError(
                 ReplyCode.RESOURCE_LOCKED,
-                f"cannot obtain exclusive access to locked queue '{name}' in vhost '{ROOT_VHOST}'",
+                f"cannot obtain exclusive access to locked queue '{name}' in vhost '{self.name}'",
             )
         return found
 
@@ -91,6 +135,7 @@ class Vhost:
         self._declared[queue.work.name] = queue
         if queue.owner is not None:
             self._owned.setdefault(queue.owner, {})[queue.work.name] = queue
+        self._stored.begun(queue)
 
     def owned(self, owner: object) -> list[DeclaredQueue]:
         """The exclusive queues of a connection."""
@@ -105,6 +150,8 @@ class Vhost:
 
     def _queue_ended(self, work: WorkQueue) -> None:
         found = self._declared.pop(work.name, None)
+        if found is not None:
+            self._stored.ended(found)
         if found is not None and found.owner is not None:
             owned = self._owned[found.owner]
             del owned[work.name]
@@ -115,6 +162,8 @@ class Vhost:
     # -- the broker's topics ----------------------------------------------------------------------------------------
 
     def bind(self, queue: str, key: str) -> None:
+        if self._keeper.restoring:
+            return  # the core has stored the filter with its queue
         assert self.asker is not None
         try:
             self.broker.queues.bind(
@@ -129,24 +178,53 @@ class Vhost:
             self.broker.queues.unbind(found, key.encode(), SYNTAXES[SYNTAX])
 
     def watch(self, key: str) -> None:
-        raise AmqpError(ReplyCode.NOT_IMPLEMENTED, "bindings from amq.topic to another exchange")
+        if not self._keeper.restoring:
+            assert self.asker is not None
+            self.broker.enforcement.check_filter(
+                self.asker.subscriber, Action.SUBSCRIBE, key.encode(), SYNTAXES[SYNTAX], whole=True
+            )
+        self._lead_onward(key)
 
     def unwatch(self, key: str) -> None:
-        pass  # there are none
+        self._lead_onward(key)
+
+    def _lead_onward(self, key: str) -> None:
+        """What is led on of the topics that match this key is another set of messages now."""
+        self.broker.router.lead_onward(self._onward, key.encode(), SYNTAXES[SYNTAX])
 
 
 class Vhosts:
-    """One for each namespace of a broker, made when its first client comes: a part is made before its broker."""
+    """One for each namespace of a broker that AMQP clients have used, or have kept something in."""
 
     def __init__(self) -> None:
         self._of: dict[str, Vhost] = {}
+
+    def begin(self, broker: Broker) -> None:
+        """Make those again in which something is kept from before a restart, and the root's."""
+        self.of(broker)
+        for owner in broker.declarations.waiting():
+            for prefix in (PREFIX, QUEUES_PREFIX):
+                if owner.startswith(prefix):
+                    self.of(broker.named(owner.removeprefix(prefix)))
 
     def open(self, name: str, home: Namespace) -> Vhost:
         """The vhost of a client that is in this namespace. Raises AmqpError 530."""
         if name != ROOT_VHOST:
             raise AmqpError(ReplyCode.NOT_ALLOWED, f"vhost {name} not found")
+        return self.of(home)
+
+    def of(self, home: Namespace) -> Vhost:
         found = self._of.get(home.name)
         if found is None or found.broker is not home:  # a namespace that was idle is let go, and made anew
-            self._of = {each: vhost for each, vhost in self._of.items() if not vhost.broker.idle}
+            if found is not None:
+                found.close()
+            self.forget_idle()
             found = self._of[home.name] = Vhost(home)
         return found
+
+    def forget_idle(self) -> None:
+        """Drop those whose namespaces have nothing in them and nobody, as the broker does."""
+        for name, vhost in [*self._of.items()]:
+            if name and vhost.broker.idle:
+                del self._of[name]
+                vhost.close()

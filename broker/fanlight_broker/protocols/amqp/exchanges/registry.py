@@ -366,6 +366,17 @@ class Exchanges:
         search.by_message = True  # what is behind the topics is another answer than that to `publish`
         return self._routed(self._existing(name), search, onward=True)
 
+    def leads_onward(self, key: str) -> bool:
+        """Is an exchange bound to amq.topic that gets messages with this key?"""
+        search = Search((key,))
+        self._existing(SHARED).table.find(search)
+        return bool(search.exchanges)
+
+    @property
+    def is_plain(self) -> bool:
+        """Is there nothing but what each vhost begins with?"""
+        return not self.bindings_count and len(self._exchanges) == len(PREDECLARED)
+
     def _by_default(self, keys: tuple[str, ...]) -> Destinations:
         if len(keys) == 1:
             return Destinations(keys if keys[0] in self._all_queues else ())

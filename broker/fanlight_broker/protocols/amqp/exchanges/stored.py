@@ -30,6 +30,7 @@ from fanlight_broker.protocols.amqp.exchanges.registry import Exchanges
 from fanlight_broker.protocols.amqp.field_table import FieldTable, encode_table, read_table
 
 log: Final = event_log.get("amqp")
+PREFIX: Final = "amqp "  # of an owner; its vhost follows
 
 
 class StoredExchanges:
@@ -38,7 +39,7 @@ class StoredExchanges:
     def __init__(self, declarations: Declarations, vhost: str, is_durable: Callable[[str], bool]) -> None:
         self.restoring = False
         self._declarations = declarations
-        self._owner = f"amqp {vhost}"
+        self._owner = PREFIX + vhost
         self._is_durable = is_durable
         self._exchanges: Exchanges | None = None
         self._kept: dict[str, int] = {}  # bindings to durable queues that are kept, by queue
@@ -90,6 +91,10 @@ class StoredExchanges:
             return binding.destination in self._kept
         destination = self._exchanges.find(binding.destination) if self._exchanges is not None else None
         return destination is not None and destination.durable
+
+    def close(self) -> None:
+        """Nothing is left of the vhost."""
+        self._declarations.release(self._owner)
 
     # -- Keeper -----------------------------------------------------------------------------------------------------
 
