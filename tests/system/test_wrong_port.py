@@ -63,7 +63,9 @@ def lines_of(broker: TestBroker, port: int) -> list[dict[str, Any]]:
 CASES: Final = [
     ("native", MQTT3, "this is MQTT; ", "mqtt"), ("native", MQTT5, "this is MQTT; ", "mqtt"),
     ("native", GET, "this is HTTP; ", "http"), ("native", TLS, "this is TLS; ", "native_tls"),
-    ("native", AMQP, "this is AMQP; ", ""),
+    ("native", AMQP, "this is AMQP; ", "amqp"), ("mqtt", AMQP, "this is AMQP; ", "amqp"),
+    ("amqp", MQTT5, "this is MQTT; ", "mqtt"), ("amqp", GET, "this is HTTP; ", "http"),
+    ("amqp", TLS, "this is TLS; ", "amqp_tls"), ("amqp_tls", AMQP, "this is AMQP without TLS; ", "amqp"),
     ("mqtt", GET, "this is HTTP; ", "http"), ("mqtt", POST, "this is HTTP; ", "http"),
     ("mqtt", NATIVE, "this is Fanlight's native protocol; ", "native"), ("mqtt", TLS, "this is TLS; ", "mqtt_tls"),
     ("mqtt_websocket", MQTT5, "this is MQTT; ", "mqtt"), ("mqtt_websocket", TLS, "this is TLS; ", "mqtt_websocket_tls"),

@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Mapping
 
-USUAL = {"native_port": 7420, "http_port": 7421, "mqtt_port": 1883}
+USUAL = {"native_port": 7420, "http_port": 7421, "mqtt_port": 1883, "amqp_port": 5672}
 
 
 def usual_if_free(ports: Mapping[str, int] = USUAL) -> dict[str, object]:

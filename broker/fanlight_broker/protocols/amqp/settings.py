@@ -20,8 +20,8 @@ class AmqpSettings(ProtocolSettings):
     ports: ClassVar[tuple[ListeningPort, ...]] = (ListeningPort("amqp"), ListeningPort("amqp", tls=True))
 
     amqp: Annotated[
-        bool, AMQP, NeedsRestart(), Reason("whether AMQP clients (0-9-1) may connect; not all of it is there yet")
-    ] = False
+        bool, AMQP, NeedsRestart(), Reason("whether AMQP clients (0-9-1) may connect")
+    ] = True
     amqp_host: Annotated[
         str, AMQP, NeedsRestart(), Unit("address"),
         Reason("where AMQP clients connect; any but a loopback address needs a password (see Access)"),
