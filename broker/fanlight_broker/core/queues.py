@@ -318,6 +318,8 @@ class Queues:
     def recheck(self, consumer: QueueConsumer, now: float) -> None:
         """Permissions have changed: end a consumer that may not read its queue any more."""
         queue, subscriber = consumer.queue, consumer.client.subscriber
+        if queue.reader is subscriber:
+            return
         try:
             for text, syntax in queue.subjects:
                 self._subscribing.check_permission(subscriber, text, syntax, whole=True)

@@ -120,6 +120,7 @@ class WorkQueue:
     waiting: list[Callable[[FanlightError | None], None]] | None = None
     failure: FanlightError | None = None  # why it could not be filled, and has ended
     addressed: bool = False  # messages come to it by its name, too, and not by its filters alone
+    reader: Subscriber | None = None  # who takes from it whatever the permissions are, as long as it is connected
 
     def check_agreement(
         self, filters: tuple[tuple[bytes, str], ...], options: QueueOptions, condition: "Condition | None"

@@ -11,6 +11,7 @@ from fanlight_broker.protocols.amqp import basic_methods as basic
 from fanlight_broker.protocols.amqp import connection_methods as first
 from fanlight_broker.protocols.amqp import entity_methods as entity
 from fanlight_broker.protocols.amqp.consumers import ChannelConsumers
+from fanlight_broker.protocols.amqp.direct_reply import is_reply_name
 from fanlight_broker.protocols.amqp.errors import AmqpError
 from fanlight_broker.protocols.amqp.methods import AnyMethod, method_frame
 from fanlight_broker.protocols.amqp.publish import ChannelPublisher
@@ -31,6 +32,10 @@ class AmqpChannel:
 
     def queue(self, name: str) -> DeclaredQueue:
         return self.entities.queue(name)
+
+    @property
+    def reply_address(self) -> str:
+        return self.consumers.replies.address
 
     # -- answers ----------------------------------------------------------------------------------------------------
 
@@ -73,6 +78,12 @@ class AmqpChannel:
         self.publisher.confirming = True
         self.answer(method, entity.ConfirmSelectOk())
 
+    def declare_queue(self, method: entity.QueueDeclare, now: float) -> None:
+        if is_reply_name(method.queue):
+            self.answer(method, self.consumers.replies.declared(method))
+        else:
+            self.entities.declare(method, now)
+
     def answer_access(self, method: first.AccessRequest, now: float) -> None:
         self.answer(method, first.AccessRequestOk())
 
@@ -100,7 +111,7 @@ HANDLERS: Final[dict[type[AnyMethod], Callable[[AmqpChannel, Any, float], None]]
     entity.ExchangeDelete: lambda channel, method, now: channel.entities.delete_exchange(method, now),
     entity.ExchangeBind: lambda channel, method, now: channel.entities.bind_exchange(method, now),
     entity.ExchangeUnbind: lambda channel, method, now: channel.entities.unbind_exchange(method, now),
-    entity.QueueDeclare: lambda channel, method, now: channel.entities.declare(method, now),
+    entity.QueueDeclare: AmqpChannel.declare_queue,
     entity.QueueBind: lambda channel, method, now: channel.entities.bind_queue(method, now),
     entity.QueueUnbind: lambda channel, method, now: channel.entities.unbind_queue(method, now),
     entity.QueuePurge: lambda channel, method, now: channel.entities.purge(method, now),

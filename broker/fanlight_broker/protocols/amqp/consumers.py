@@ -12,10 +12,12 @@ from math import inf
 from fanlight_broker.core.work_queue import QueueConsumer
 from fanlight_broker.protocols.amqp import basic_methods as basic
 from fanlight_broker.protocols.amqp.content_frames import deliver_writer, get_writer
+from fanlight_broker.protocols.amqp.direct_reply import DIRECT_REPLY, DirectReplies
 from fanlight_broker.protocols.amqp.errors import AmqpError
 from fanlight_broker.protocols.amqp.format import AmqpDeliveryFormat, ChannelTags
 from fanlight_broker.protocols.amqp.methods import method_frame
-from fanlight_broker.protocols.amqp.options import CONSUMERS_MAX
+from fanlight_broker.protocols.amqp.options import CONSUMERS_MAX, GETTERS
+from fanlight_broker.protocols.amqp.prefetch import ChannelPrefetch
 from fanlight_broker.protocols.amqp.queue_methods import generated
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 from fanlight_broker.protocols.amqp.sides import ChannelSide
@@ -39,6 +41,11 @@ class ChannelConsumer:
     cancelled: bool = False
 
     @property
+    def delivers(self) -> bool:
+        """Does it get what there is room for?"""
+        return self.core is not None and self.core.started and not self.core.paused and not self.cancelled
+
+    @property
     def inside(self) -> NamedQueue:
         return self.queue.work.inside
 
@@ -48,10 +55,12 @@ class ChannelConsumers:
         self._channel = channel
         self._connection = channel.connection
         self._broker = channel.connection.broker
-        self.tags = ChannelTags(self._settle_soon)
+        self.tags = ChannelTags(self._settle_soon, self._shut)
+        self.replies = DirectReplies(channel)
         self.prefetch = 0  # of consumers that begin from now on; 0: the broker's limit
         self._by_tag: dict[str, ChannelConsumer] = {}
         self._by_number: dict[int, ChannelConsumer] = {}
+        self._together = ChannelPrefetch(self.tags, self._by_number.values())
         self._getters: dict[str, ChannelConsumer] = {}  # by the queue's name
         self._numbers = 0
         self._lost_up_to = 0  # deliveries up to this tag may be of consumers that are no more
@@ -68,24 +77,29 @@ class ChannelConsumers:
         self._numbers += 1
         return self._numbers
 
+    def _shut(self) -> None:
+        self._together.shut()
+
     # -- consume, cancel --------------------------------------------------------------------------------------------
 
     def qos(self, method: basic.BasicQos, now: float) -> None:
         if method.prefetch_size:
             raise AmqpError(ReplyCode.NOT_IMPLEMENTED, f"prefetch_size!=0 ({method.prefetch_size})")
         if method.global_:
-            raise AmqpError(ReplyCode.NOT_IMPLEMENTED, "one prefetch for a channel: use global=false")
+            self._channel.answer(method, basic.BasicQosOk())
+            self._together.limit(method.prefetch_count, now)
+            return
         self.prefetch = method.prefetch_count
         self._channel.answer(method, basic.BasicQosOk())
         if self._connection.kombu:  # its QoS.update relies on it: see docs/decisions/0025-amqp.md
             for consumer in [*self._by_tag.values()]:
                 if consumer.core is not None and not consumer.automatic:
                     self._broker.queues.change(consumer.core, self.prefetch or self.prefetch_max)
-                    self._broker.queues.start(consumer.core, now)
+                    self._begin(consumer)
 
     def consume(self, method: basic.BasicConsume, now: float) -> None:
         connection, broker = self._connection, self._broker
-        queue = self._channel.queue(method.queue)
+        answers = method.queue == DIRECT_REPLY
         tag = method.consumer_tag or generated("amq.ctag-")
         if tag in self._by_tag:
             raise AmqpError(ReplyCode.NOT_ALLOWED, f"attempt to reuse consumer tag '{tag}'")
@@ -93,11 +107,13 @@ class ChannelConsumers:
             raise AmqpError(ReplyCode.PRECONDITION_FAILED, f"a channel has at most {CONSUMERS_MAX} consumers")
         if "x-priority" in method.arguments:
             raise AmqpError(ReplyCode.NOT_IMPLEMENTED, "x-priority: consumers take turns")
+        queue = self.replies.begin(method, now) if answers else self._channel.queue(method.queue)
         if queue.exclusive_consumer or (method.exclusive and queue.consumers):
             raise AmqpError(
                 ReplyCode.ACCESS_REFUSED, f"queue '{queue.work.name}' in vhost '{ROOT_VHOST}' in exclusive use"
             )
-        broker.queues.check_reader(connection.subscriber, queue.work)
+        if not answers:
+            broker.queues.check_reader(connection.subscriber, queue.work)
         number = self._new_number()
         writer = deliver_writer(self._channel.number, tag, connection.frame_max)
         variant = Variant(AmqpDeliveryFormat(self.tags, writer, automatic=method.no_ack))
@@ -113,7 +129,11 @@ class ChannelConsumers:
 
     def _begin(self, consumer: ChannelConsumer) -> None:
         """Its client has consume-ok."""
-        if self._by_number.get(consumer.number) is consumer and consumer.core is not None and not consumer.cancelled:
+        if self._by_number.get(consumer.number) is not consumer or consumer.core is None or consumer.cancelled:
+            return
+        if self._together.full and not consumer.automatic:
+            consumer.core.started = True
+        else:
             self._broker.queues.start(consumer.core, self._broker.ledger.now)
 
     def cancel(self, method: basic.BasicCancel, now: float) -> None:
@@ -170,8 +190,11 @@ class ChannelConsumers:
         """In one pass, for all consumers that have gone in a turn."""
         self._forgetting = False
         deliveries = self.tags.deliveries
-        for tag in [tag for tag, (number, _) in deliveries.items() if number not in self._by_number]:
-            del deliveries[tag]
+        lost = [tag for tag, (number, _) in deliveries.items() if number not in self._by_number]
+        self._together.freed([deliveries.pop(tag) for tag in lost])
+        if self._channel.is_open:
+            self._together.settle(self._broker.ledger.now)
+            self._broker.finish()
 
     def end_all(self, now: float) -> None:
         """The channel is closed, or its connection has ended."""
@@ -181,6 +204,7 @@ class ChannelConsumers:
             self._leave(consumer, now)
             if live:
                 self._connection.vhost.left(consumer.queue)
+        self.replies.end()
         self._by_tag.clear()
         self.tags.deliveries.clear()
 
@@ -236,7 +260,7 @@ class ChannelConsumers:
         inside = queue.work.inside
         writer = get_writer(self._channel.number, connection.frame_max, lambda: len(inside.queue))
         variant = Variant(AmqpDeliveryFormat(self.tags, writer, automatic=automatic))
-        subscriber, number = connection.subscriber, self._new_number()
+        subscriber, number = connection.subscriber, GETTERS + self._new_number()
         window = inside.add(connection.outbox, variant, number, 1, inf, subscriber, subscriber.share.sessions)
         made = self._by_number[number] = ChannelConsumer(number, None, queue, window, None, automatic)
         if not automatic:
@@ -263,6 +287,7 @@ class ChannelConsumers:
             else:
                 consumer.window.acknowledge(tag, now)
             self._drop_idle(consumer, now)
+        self._together.settle(now)
 
     def reject(self, method: basic.BasicReject, now: float) -> None:
         self._give_back(self._taken(method.delivery_tag, multiple=False), now, requeue=method.requeue)
@@ -288,13 +313,16 @@ class ChannelConsumers:
                 if not (multiple and 0 < tag <= self._lost_up_to):
                     raise AmqpError(ReplyCode.PRECONDITION_FAILED, f"unknown delivery tag {tag}")
             elif not multiple:
-                return [deliveries.pop(tag)]
+                found = [deliveries.pop(tag)]
+                self._together.freed(found)
+                return found
         found = []
         while deliveries:
             first = next(iter(deliveries))
             if tag and first > tag:
                 break
             found.append(deliveries.pop(first))
+        self._together.freed(found)
         return found
 
     def _give_back(self, taken: Iterable[tuple[int, int]], now: float, *, requeue: bool) -> None:
@@ -310,9 +338,11 @@ class ChannelConsumers:
             else:
                 consumer.inside.reject(consumer.window, tag, now)
         for consumer in open_ones:
-            consumer.inside.begin(consumer.window, now)
+            if not self._together.full or consumer.automatic:
+                consumer.inside.begin(consumer.window, now)
         for consumer in touched:
             self._drop_idle(consumer, now)
+        self._together.settle(now)
 
     # -- what is acknowledged by being sent -------------------------------------------------------------------------
 

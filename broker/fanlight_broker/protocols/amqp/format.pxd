@@ -17,7 +17,10 @@ cdef class ChannelTags:
         readonly uint64_t last            # that was given
         readonly object deliveries        # OrderedDict: tag of the channel -> (number of the consumer, the queue's tag)
         readonly dict automatic           # number of a consumer -> its last tag, where the broker itself acknowledges
+        public Py_ssize_t held            # of `deliveries`, those to consumers; while `most` is not 0
+        public Py_ssize_t most            # that all consumers together may hold: basic.qos global; 0: without a bound
         object settle                     # called when `automatic` is not empty any more
+        object shut                       # called when `held` reaches `most`
 
     cdef uint64_t give(self, uint32_t number, uint64_t tag, bint automatic) except 0
 

@@ -12,7 +12,9 @@ class ChannelTags:
     last: int
     deliveries: OrderedDict[int, tuple[int, int]]
     automatic: dict[int, int]
-    def __init__(self, settle: Callable[[], Any]) -> None: ...
+    held: int
+    most: int
+    def __init__(self, settle: Callable[[], Any], shut: Callable[[], Any]) -> None: ...
     def take_automatic(self) -> dict[int, int]: ...
 
 class AmqpFormat(Format):

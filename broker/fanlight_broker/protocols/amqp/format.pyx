@@ -13,22 +13,30 @@ from fanlight_broker.wire.message cimport Format, Message, Variant, uint32_into
 
 from fanlight_broker.protocols.amqp import convert
 
+cdef uint32_t GETTERS = 1 << 31    # numbers from here on are those of basic.get: options.GETTERS
+
 
 cdef class ChannelTags:
     """The delivery tags of one channel, and what is not acknowledged.
 
     settle  called, in the middle of other work, when something is to be acknowledged by the broker itself
+    shut    called like that when the consumers together hold `most` messages: it pauses them
     """
 
-    def __cinit__(self, settle not None):
+    def __cinit__(self, settle not None, shut not None):
         self.deliveries = OrderedDict()
         self.automatic = {}
         self.settle = settle
+        self.shut = shut
 
     cdef uint64_t give(self, uint32_t number, uint64_t tag, bint automatic) except 0:
         self.last += 1
         if not automatic:
             self.deliveries[self.last] = (number, tag)
+            if self.most and number < GETTERS:
+                self.held += 1
+                if self.held >= self.most:
+                    self.shut()
             return self.last
         if not self.automatic:
             self.settle()

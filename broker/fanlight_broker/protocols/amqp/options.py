@@ -7,6 +7,7 @@ from typing import Final
 FRAME_MAX: Final = 131_072  # bytes of a frame, offered in connection.tune
 CHANNEL_MAX: Final = 2_047
 CONSUMERS_MAX: Final = 10_000  # of a channel; a client with more has a queue for each message
+GETTERS: Final = 1 << 31  # numbers of a channel's consumers from here on are those of basic.get
 
 COUNTERS: Final = {
     "amqp_channels_opened": "AMQP channels opened",

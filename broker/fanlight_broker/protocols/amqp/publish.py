@@ -18,6 +18,7 @@ from fanlight_broker.core.publishing import HELD, Accepted, Refused, Repeated
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.protocols.amqp.basic_methods import BasicAck, BasicNack, BasicPublish, BasicReturn
 from fanlight_broker.protocols.amqp.content_frames import with_content
+from fanlight_broker.protocols.amqp.direct_reply import DIRECT_REPLY
 from fanlight_broker.protocols.amqp.errors import AmqpError, reply_text
 from fanlight_broker.protocols.amqp.exchanges.exchange import Destinations
 from fanlight_broker.protocols.amqp.fields import SYNTAX, TOPIC_EXCHANGE, exchange_topic, pack_fields
@@ -132,9 +133,12 @@ class ChannelPublisher:
         connection, properties = self._connection, header.properties
         lane, broker = connection.lane, connection.broker
         self._check(properties)
+        encoded = header.encoded
+        if properties.reply_to == DIRECT_REPLY:
+            properties = replace(properties, reply_to=self._channel.reply_address)
+            encoded = encode_properties(properties)
         headers = properties.headers or {}
         copied, hidden = keys_in(headers, "CC"), keys_in(headers, "BCC")
-        encoded = header.encoded
         if "BCC" in headers:
             shown = {name: value for name, value in headers.items() if name != "BCC"}
             encoded = encode_properties(replace(properties, headers=shown))

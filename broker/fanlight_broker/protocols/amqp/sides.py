@@ -52,6 +52,11 @@ class ChannelSide(Protocol):
         """The queue of a method; an empty name is the one declared last. Raises AmqpError."""
         ...
 
+    @property
+    def reply_address(self) -> str:
+        """For answers to this channel, see direct_reply.py. Raises AmqpError."""
+        ...
+
     def send(self, method: AnyMethod) -> None: ...
 
     def answer(

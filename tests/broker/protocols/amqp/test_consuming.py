@@ -74,7 +74,7 @@ def test_a_running_consumer_of_kombu_gets_the_new_prefetch(world: World) -> None
     assert (ok.method, deliveries(rest)) == (basic.BasicQosOk(), [(2, False, "b")])
 
 
-@pytest.mark.parametrize("method", [basic.BasicQos(1, 0), basic.BasicQos(0, 1, True), basic.BasicRecover(False)])
+@pytest.mark.parametrize("method", [basic.BasicQos(1, 0), basic.BasicRecover(False)])
 def test_what_is_not_there_is_540(peer: Peer, method: object) -> None:
     peer.say(method)
     assert peer.error()[:2] == (True, 540)

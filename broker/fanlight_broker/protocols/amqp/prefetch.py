@@ -1,0 +1,61 @@
+"""One prefetch for all consumers of a channel (basic.qos with global=true), beside the one that each of them has.
+
+    a delivery -> ChannelTags.held reaches `most` -> `shut`: all are paused --an acknowledgement--> `settle`: they go on
+
+Deliveries of basic.get, and what is acknowledged by being sent, do not count.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+from fanlight_broker.protocols.amqp.format import ChannelTags
+from fanlight_broker.protocols.amqp.options import GETTERS
+
+if TYPE_CHECKING:
+    from fanlight_broker.protocols.amqp.consumers import ChannelConsumer
+
+Delivery = tuple[int, int]  # number of the consumer, tag of the queue
+
+
+class ChannelPrefetch:
+    """consumers: those of the channel, as they are at each time."""
+
+    def __init__(self, tags: ChannelTags, consumers: Collection["ChannelConsumer"]) -> None:
+        self.full = False  # the consumers that count are paused
+        self._tags = tags
+        self._consumers = consumers
+        self._turn = 0  # who goes on first
+
+    def limit(self, most: int, now: float) -> None:
+        """A new prefetch, from now on; 0: without a bound."""
+        self._tags.most = most
+        if most:
+            self._tags.held = sum(number < GETTERS for number, _ in self._tags.deliveries.values())
+            if self._tags.held >= most:
+                self.shut()
+        self.settle(now)
+
+    def shut(self) -> None:
+        """In the middle of other work: no more is delivered."""
+        self.full = True
+        for consumer in self._consumers:
+            if consumer.core is not None and not consumer.automatic:
+                consumer.inside.pause(consumer.window)
+
+    def freed(self, deliveries: Iterable[Delivery]) -> None:
+        """These are dealt with; `settle` follows."""
+        if self._tags.most:
+            self._tags.held -= sum(number < GETTERS for number, _ in deliveries)
+
+    def settle(self, now: float) -> None:
+        """Let the consumers go on if there is room, in turn."""
+        if not self.full or self._tags.held >= self._tags.most > 0:
+            return
+        self.full = False
+        paused = [each for each in self._consumers if each.delivers and not each.automatic]
+        self._turn = self._turn % len(paused) if paused else 0
+        for consumer in (*paused[self._turn :], *paused[: self._turn]):
+            self._turn += 1
+            consumer.inside.begin(consumer.window, now)
+            if self.full:
+                break
