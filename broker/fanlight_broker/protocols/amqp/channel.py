@@ -18,7 +18,10 @@ from fanlight_broker.protocols.amqp.publish import ChannelPublisher
 from fanlight_broker.protocols.amqp.queue_methods import ChannelEntities
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 from fanlight_broker.protocols.amqp.sides import ConnectionSide
+from fanlight_broker.protocols.amqp.transactions import ChannelTransaction
 from fanlight_broker.protocols.amqp.vhost import DeclaredQueue
+
+STEPS_AT_ONCE: Final = 64  # of a commit, between two looks at the time
 
 
 class AmqpChannel:
@@ -29,6 +32,7 @@ class AmqpChannel:
         self.entities = ChannelEntities(self)
         self.consumers = ChannelConsumers(self)
         self.publisher = ChannelPublisher(self)
+        self.transaction: ChannelTransaction | None = None
 
     def queue(self, name: str) -> DeclaredQueue:
         return self.entities.queue(name)
@@ -75,6 +79,8 @@ class AmqpChannel:
         self.answer(method, first.ChannelFlowOk(True))
 
     def select_confirms(self, method: entity.ConfirmSelect, now: float) -> None:
+        if self.transaction is not None:
+            raise AmqpError(ReplyCode.PRECONDITION_FAILED, "cannot switch from tx to confirm mode")
         self.publisher.confirming = True
         self.answer(method, entity.ConfirmSelectOk())
 
@@ -90,8 +96,57 @@ class AmqpChannel:
     def ignore(self, method: AnyMethod, now: float) -> None:
         """An answer that changes nothing."""
 
-    def refuse_transactions(self, method: AnyMethod, now: float) -> None:
-        raise AmqpError(ReplyCode.NOT_IMPLEMENTED, "transactions; use publisher confirms")
+    # -- transactions -----------------------------------------------------------------------------------------------
+
+    def select_transactions(self, method: entity.TxSelect, now: float) -> None:
+        if self.publisher.confirming:
+            raise AmqpError(ReplyCode.PRECONDITION_FAILED, "cannot switch from confirm to tx mode")
+        if self.transaction is None:
+            self.transaction = ChannelTransaction(self.connection)
+            self.publisher.transaction = self.consumers.transaction = self.transaction
+        self.answer(method, entity.TxSelectOk())
+
+    def refuse_commit(self, method: entity.TxCommit, now: float) -> None:
+        raise AmqpError(ReplyCode.PRECONDITION_FAILED, "channel is not transactional")
+
+    def roll_back(self, method: entity.TxRollback, now: float) -> None:
+        if self.transaction is None:
+            raise AmqpError(ReplyCode.PRECONDITION_FAILED, "channel is not transactional")
+        self.consumers.roll_back(self.transaction.drop())
+        self.answer(method, entity.TxRollbackOk())
+
+    @property
+    def commits(self) -> bool:
+        """Is a tx.commit for `commit`?"""
+        return self.is_open and self.transaction is not None and not self.publisher.under_way
+
+    def commit(self, now: float) -> bool:
+        """Work on the tx.commit at hand, which stays at hand until it is done. False: a message is held back.
+
+        Raises FanlightError.
+        """
+        transaction = self.transaction
+        assert transaction is not None
+        transaction.begin_commit()
+        for _ in range(STEPS_AT_ONCE):
+            if transaction.messages:
+                kept = self.publisher.publish_held(transaction.messages[0], now)
+                if kept is None:
+                    return False
+                transaction.messages.popleft()
+                transaction.refused |= not kept
+            elif transaction.answers:
+                self.consumers.commit(transaction.answers.popleft(), now)
+            else:
+                break
+        else:
+            return True
+        if transaction.refused:
+            raise AmqpError(ReplyCode.PRECONDITION_FAILED, "partial tx completion")
+        transaction.drop()
+        self.connection.lane.done()
+        self.answer(entity.TxCommit(), entity.TxCommitOk(), stored=True)
+        return True
 
     # -- its end ----------------------------------------------------------------------------------------------------
 
@@ -100,6 +155,8 @@ class AmqpChannel:
         if self.is_open:
             self.is_open = False
             self.publisher.abandon()
+            if self.transaction is not None:
+                self.transaction.drop()
             self.consumers.end_all(now)
 
 
@@ -128,7 +185,7 @@ HANDLERS: Final[dict[type[AnyMethod], Callable[[AmqpChannel, Any, float], None]]
     basic.BasicRecoverAsync: lambda channel, method, now: channel.consumers.recover(method, now),
     basic.BasicPublish: lambda channel, method, now: channel.publisher.begin(method, now),
     entity.ConfirmSelect: AmqpChannel.select_confirms,
-    entity.TxSelect: AmqpChannel.refuse_transactions,
-    entity.TxCommit: AmqpChannel.refuse_transactions,
-    entity.TxRollback: AmqpChannel.refuse_transactions,
+    entity.TxSelect: AmqpChannel.select_transactions,
+    entity.TxCommit: AmqpChannel.refuse_commit,  # where there is a transaction, `commit` has it
+    entity.TxRollback: AmqpChannel.roll_back,
 }

@@ -44,6 +44,7 @@ SILENT_INTERVALS: Final = 2  # of heartbeats, after which a peer is gone (4.2.7)
 BUSY: Final = 1_024  # bytes unsent: a client that reads so late gets no heartbeats or notices on top
 NO_METHOD: Final = (0, 0)
 PUBLISH_IDS: Final = (60, 40)
+COMMIT_IDS: Final = (90, 20)
 CODES_OF_REASONS: Final = {
     "idle_timeout": ReplyCode.CONNECTION_FORCED, "not_permitted": ReplyCode.ACCESS_REFUSED,
     "internal_error": ReplyCode.INTERNAL_ERROR,
@@ -155,7 +156,9 @@ class AmqpConnection(ProtocolConnection):
         self._send(first.ConnectionStart(0, 9, SERVER_PROPERTIES, mechanisms, b"en_US"))
 
     def publish(self, now: float) -> bool:
-        """A content frame."""
+        """A content frame, or a tx.commit."""
+        if self.lane.kind == FrameType.METHOD:
+            return self._commit(now)
         number, self._at, self.done = self.lane.channel, PUBLISH_IDS, False
         channel = self._channels.get(number)
         if channel is not None and not channel.is_open:
@@ -176,6 +179,20 @@ class AmqpConnection(ProtocolConnection):
         if taken:
             self._full_since, self.gave_up = None, False
         return taken
+
+    def _commit(self, now: float) -> bool:
+        """A tx.commit, which stays at hand as long as it is worked on."""
+        channel = self._channels.get(self.lane.channel)
+        if channel is None or not channel.commits:
+            self.handle(now)
+            return True
+        self._at = COMMIT_IDS
+        try:
+            return channel.commit(now)
+        except errors.FanlightError as error:
+            self.lane.done()
+            self._failed(channel, error, now)
+            return True
 
     def wait_for_room(self, now: float) -> None:
         if self._full_since is None:

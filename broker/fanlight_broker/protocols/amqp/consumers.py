@@ -7,6 +7,7 @@ open for one message at a time and counts for nobody.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from math import inf
 
 from fanlight_broker.core.work_queue import QueueConsumer
@@ -17,10 +18,11 @@ from fanlight_broker.protocols.amqp.errors import AmqpError
 from fanlight_broker.protocols.amqp.format import AmqpDeliveryFormat, ChannelTags
 from fanlight_broker.protocols.amqp.methods import method_frame
 from fanlight_broker.protocols.amqp.options import CONSUMERS_MAX, GETTERS
-from fanlight_broker.protocols.amqp.prefetch import ChannelPrefetch
+from fanlight_broker.protocols.amqp.prefetch import ChannelPrefetch, Delivery
 from fanlight_broker.protocols.amqp.queue_methods import generated
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 from fanlight_broker.protocols.amqp.sides import ChannelSide
+from fanlight_broker.protocols.amqp.transactions import ChannelTransaction, HeldAnswer
 from fanlight_broker.protocols.amqp.vhost import ROOT_VHOST, DeclaredQueue
 from fanlight_broker.wire.message import Variant
 from fanlight_broker.wire.named_queue import NamedQueue
@@ -57,6 +59,7 @@ class ChannelConsumers:
         self._broker = channel.connection.broker
         self.tags = ChannelTags(self._settle_soon, self._shut)
         self.replies = DirectReplies(channel)
+        self.transaction: ChannelTransaction | None = None
         self.prefetch = 0  # of consumers that begin from now on; 0: the broker's limit
         self._by_tag: dict[str, ChannelConsumer] = {}
         self._by_number: dict[int, ChannelConsumer] = {}
@@ -275,14 +278,20 @@ class ChannelConsumers:
     # -- acknowledgements -------------------------------------------------------------------------------------------
 
     def acknowledge(self, method: basic.BasicAck, now: float) -> None:
+        if not self._kept(None, method.delivery_tag, multiple=method.multiple):
+            taken = self._taken(method.delivery_tag, multiple=method.multiple)
+            self._acknowledge(taken, now, multiple=method.multiple)
+
+    def _acknowledge(self, taken: list[Delivery], now: float, *, multiple: bool) -> None:
+        self._together.freed(taken)
         last: dict[int, int] = {}
-        for number, tag in self._taken(method.delivery_tag, multiple=method.multiple):
+        for number, tag in taken:
             last[number] = max(last.get(number, 0), tag)
         for number, tag in last.items():
             consumer = self._by_number.get(number)
             if consumer is None:
                 continue
-            if method.multiple:
+            if multiple:
                 consumer.window.acknowledge_up_to(tag, now)
             else:
                 consumer.window.acknowledge(tag, now)
@@ -290,11 +299,41 @@ class ChannelConsumers:
         self._together.settle(now)
 
     def reject(self, method: basic.BasicReject, now: float) -> None:
-        self._give_back(self._taken(method.delivery_tag, multiple=False), now, requeue=method.requeue)
+        if not self._kept(method.requeue, method.delivery_tag, multiple=False):
+            self._give_back(self._taken(method.delivery_tag, multiple=False), now, requeue=method.requeue)
 
     def refuse(self, method: basic.BasicNack, now: float) -> None:
-        taken = self._taken(method.delivery_tag, multiple=method.multiple)
-        self._give_back(taken, now, requeue=method.requeue)
+        if not self._kept(method.requeue, method.delivery_tag, multiple=method.multiple):
+            taken = self._taken(method.delivery_tag, multiple=method.multiple)
+            self._give_back(taken, now, requeue=method.requeue)
+
+    # -- in a transaction -------------------------------------------------------------------------------------------
+
+    def _kept(self, requeue: bool | None, tag: int, *, multiple: bool) -> bool:
+        """Keep it for the commit, if the channel has transactions. Raises AmqpError 406."""
+        if self.transaction is None:
+            return False
+        if multiple:
+            tags = list(takewhile(lambda each: not tag or each <= tag, self.tags.deliveries))
+        else:
+            tags = [tag] if tag in self.tags.deliveries else []
+        taken = self._taken(tag, multiple=multiple)
+        self.transaction.keep(HeldAnswer(requeue, multiple, tags, taken))
+        return True
+
+    def commit(self, answer: HeldAnswer, now: float) -> None:
+        if answer.requeue is None:
+            self._acknowledge(answer.deliveries, now, multiple=answer.multiple)
+        else:
+            self._give_back(answer.deliveries, now, requeue=answer.requeue)
+
+    def roll_back(self, answers: list[HeldAnswer]) -> None:
+        """The tags may be used again."""
+        deliveries = self.tags.deliveries
+        for answer in answers:
+            deliveries.update(zip(answer.tags, answer.deliveries, strict=True))
+        for tag in sorted(deliveries):
+            deliveries.move_to_end(tag)
 
     def recover(self, method: basic.BasicRecover | basic.BasicRecoverAsync, now: float) -> None:
         if not method.requeue:
@@ -313,20 +352,19 @@ class ChannelConsumers:
                 if not (multiple and 0 < tag <= self._lost_up_to):
                     raise AmqpError(ReplyCode.PRECONDITION_FAILED, f"unknown delivery tag {tag}")
             elif not multiple:
-                found = [deliveries.pop(tag)]
-                self._together.freed(found)
-                return found
+                return [deliveries.pop(tag)]
         found = []
         while deliveries:
             first = next(iter(deliveries))
             if tag and first > tag:
                 break
             found.append(deliveries.pop(first))
-        self._together.freed(found)
         return found
 
     def _give_back(self, taken: Iterable[tuple[int, int]], now: float, *, requeue: bool) -> None:
         """The newest first: each goes in front of those behind it. Meanwhile their consumers get nothing."""
+        taken = [*taken]
+        self._together.freed(taken)
         pairs = [(self._by_number[number], tag) for number, tag in taken if number in self._by_number]
         touched = dict.fromkeys(consumer for consumer, _ in pairs)
         open_ones = [each for each in touched if each.window.open]

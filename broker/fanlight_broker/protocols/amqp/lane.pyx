@@ -17,6 +17,8 @@ cdef enum:
     HEADER = 2
     BODY = 3
     HEARTBEAT = 8
+    TX = 90
+    COMMIT = 20
 
 
 cdef class AmqpLane(Lane):
@@ -64,6 +66,9 @@ cdef class AmqpLane(Lane):
                 if self.ledger.worked(1):
                     return TURN_OVER
                 continue
+            if self.kind == METHOD and size == 4 and at[HEAD + 1] == TX and at[HEAD + 3] == COMMIT \
+                    and at[HEAD] == 0 and at[HEAD + 2] == 0:
+                return PUBLISH    # tx.commit: it stays at hand while it is held back
             return PUBLISH if self.kind in (HEADER, BODY) else FRAME
 
     # -- the frame at hand, for Python ------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ from fanlight_broker.protocols.amqp.properties import (
 )
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 from fanlight_broker.protocols.amqp.sides import ChannelSide
+from fanlight_broker.protocols.amqp.transactions import ChannelTransaction, HeldMessage, HeldSender
 from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.route import Route
 
@@ -56,6 +57,7 @@ class ChannelPublisher:
         self._connection = channel.connection
         self._content: ContentUnderWay | None = None
         self.confirming = False
+        self.transaction: ChannelTransaction | None = None
         self._published = 0  # since confirm.select
 
     @property
@@ -121,17 +123,23 @@ class ChannelPublisher:
                 f"message size {header.body_size} is larger than configured max size {most}",
             )
         payload = b"".join((*content.chunks, last)) if content.chunks else last
-        if not self._publish(content.method, header, payload, now):
+        if self.transaction is not None:
+            publication, _ = self._made(content.method, header, payload, now)
+            self._connection.broker.publishing.route(publication)  # may its publisher?
+            self.transaction.keep(HeldMessage(content.method, header, payload))
+            self._connection.lane.done()
+        elif not self._publish(content.method, header, payload, now):
             return False
         self.abandon()
         return True
 
     # -- the message ------------------------------------------------------------------------------------------------
 
-    def _publish(self, method: BasicPublish, header: ContentHeader, payload: bytes, now: float) -> bool:
-        """False: held back. Raises AmqpError for what closes the channel; the frame is at hand then."""
-        connection, properties = self._connection, header.properties
-        lane, broker = connection.lane, connection.broker
+    def _made(
+        self, method: BasicPublish, header: ContentHeader, payload: bytes, now: float
+    ) -> tuple[Publication, bytes]:
+        """The message with its route, and its properties as consumers get them. Raises AmqpError, NotPermitted."""
+        connection, broker, properties = self._connection, self._connection.broker, header.properties
         self._check(properties)
         encoded = header.encoded
         if properties.reply_to == DIRECT_REPLY:
@@ -157,12 +165,18 @@ class ChannelPublisher:
             qos=1 if properties.delivery_mode == PERSISTENT else 0, format_data=properties.priority or 0,
             expires_at=now + int(properties.expiration) / 1_000 if properties.expiration is not None else inf,
         )
-        number = self._published + 1
-        receipt = partial(self._confirm, number, method, encoded, payload) if self.confirming else None
-        lane.offer(message)
         publication = Publication(
             message, connection.subscriber, route=self._route(reached), requests=properties.reply_to is not None
         )
+        return publication, encoded
+
+    def _publish(self, method: BasicPublish, header: ContentHeader, payload: bytes, now: float) -> bool:
+        """False: held back. Raises AmqpError for what closes the channel; the frame is at hand then."""
+        connection, lane, broker = self._connection, self._connection.lane, self._connection.broker
+        publication, encoded = self._made(method, header, payload, now)
+        number = self._published + 1
+        receipt = partial(self._confirm, number, method, encoded, payload) if self.confirming else None
+        lane.offer(publication.message)
         outcome = Refused(QueueFull("no queue had room for long")) if connection.gave_up else \
             broker.publishing.accept(publication, lane, now, receipt)
         if outcome is HELD:
@@ -178,6 +192,22 @@ class ChannelPublisher:
             self._return_unrouted(outcome, method, encoded, payload)
             connection.counts.discarded += not outcome.kept
         return True
+
+    def publish_held(self, held: HeldMessage, now: float) -> bool | None:
+        """One message of a transaction. None: it has to wait. False: it was refused. Raises AmqpError, NotPermitted."""
+        broker = self._connection.broker
+        publication, encoded = self._made(held.method, held.header, held.payload, now)
+        sender = HeldSender(broker.ledger, publication.message, self._connection)
+        outcome = broker.publishing.accept(publication, sender, now)
+        if outcome is HELD:
+            return None
+        if isinstance(outcome, Refused):
+            if isinstance(outcome.error, NotPermitted | InvalidTopic):
+                raise outcome.error
+            return False
+        assert isinstance(outcome, Accepted)
+        self._return_unrouted(outcome, held.method, encoded, held.payload)
+        return outcome.kept
 
     def _check(self, properties: BasicProperties) -> None:
         """Raises AmqpError 406."""

@@ -254,7 +254,6 @@ MISTAKES = {
     ),
     "immediate": (published("q", immediate=True), 540, (60, 40)),
     "flow off": (method_frame(1, first.ChannelFlow(False)), 540, (20, 20)),
-    "a transaction": (method_frame(1, entity.TxSelect()), 540, (90, 10)),
 }  # fmt: skip
 
 
