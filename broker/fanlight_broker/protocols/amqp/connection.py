@@ -18,6 +18,7 @@ from fanlight_broker.core.subscriber import Client, Subscriber
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.protocols.amqp import connection_methods as first
 from fanlight_broker.protocols.amqp.channel import AmqpChannel
+from fanlight_broker.protocols.amqp.delivery_times import MARKS
 from fanlight_broker.protocols.amqp.errors import AmqpError, amqp_error, frame_error, reply_text
 from fanlight_broker.protocols.amqp.format import FORMAT
 from fanlight_broker.protocols.amqp.frames import FRAME_MIN_SIZE, HEARTBEAT, PROTOCOL_HEADER, FrameType, check_heartbeat
@@ -42,6 +43,7 @@ SERVER_PROPERTIES: Final = {
 }  # fmt: skip
 SILENT_INTERVALS: Final = 2  # of heartbeats, after which a peer is gone (4.2.7)
 BUSY: Final = 1_024  # bytes unsent: a client that reads so late gets no heartbeats or notices on top
+LOOK_SECONDS: Final = 60  # between two looks for deliveries that are not acknowledged in time, at the most
 NO_METHOD: Final = (0, 0)
 PUBLISH_IDS: Final = (60, 40)
 COMMIT_IDS: Final = (90, 20)
@@ -86,6 +88,8 @@ class AmqpConnection(ProtocolConnection):
         self._beaten_at = now
         self._full_since: float | None = None
         self._said_blocked = False
+        self._channel_max = CHANNEL_MAX
+        self._looked_at = now  # deliveries that are not acknowledged
 
     @property
     def vhost(self) -> Vhost:
@@ -178,6 +182,8 @@ class AmqpConnection(ProtocolConnection):
             return True
         if taken:
             self._full_since, self.gave_up = None, False
+            if self.broker.position.refusing:
+                self._say_blocked(True, "the store has no room or fails")
         return taken
 
     def _commit(self, now: float) -> bool:
@@ -248,6 +254,7 @@ class AmqpConnection(ProtocolConnection):
             raise AmqpError(ReplyCode.NOT_ALLOWED, f"channel_max {method.channel_max}; 1 to {CHANNEL_MAX}")
         if not FRAME_MIN_SIZE <= method.frame_max <= FRAME_MAX:
             raise AmqpError(ReplyCode.NOT_ALLOWED, f"frame_max {method.frame_max}; {FRAME_MIN_SIZE} to {FRAME_MAX}")
+        self._channel_max = method.channel_max
         self.frame_max = self.lane.frame_max = method.frame_max
         self.heartbeat = method.heartbeat
         # A message with all of its frames: heads and ends of those of the body, method and content header.
@@ -302,8 +309,11 @@ class AmqpConnection(ProtocolConnection):
     def _open(self, number: int, channel: AmqpChannel | None) -> None:
         if channel is not None:
             raise AmqpError(ReplyCode.CHANNEL_ERROR, f"channel {number} is open already")
-        if len(self._channels) >= CHANNEL_MAX:
-            raise AmqpError(ReplyCode.NOT_ALLOWED, f"more channels than the {CHANNEL_MAX} that were agreed on")
+        if len(self._channels) >= self._channel_max:
+            raise AmqpError(
+                ReplyCode.NOT_ALLOWED, f"number of channels opened ({len(self._channels)}) has reached the negotiated "
+                f"channel_max ({self._channel_max})",
+            )
         self._channels[number] = AmqpChannel(self, number)
         self.counts.channels += 1
         self.counts.channels_opened += 1
@@ -363,6 +373,12 @@ class AmqpConnection(ProtocolConnection):
         return method_frame(0, first.ConnectionClose(code, reply_text(code, text)))
 
     def idle(self, now: float) -> None:
+        if self._said_blocked and not self.blocked and not self.broker.position.refusing:
+            self._say_blocked(False)
+        timeout = self.options.consumer_timeout_seconds
+        if timeout and now - self._looked_at >= min(timeout / MARKS, LOOK_SECONDS):
+            self._looked_at = now
+            self._close_overdue(timeout, now)
         if self._full_since is not None and self.blocked and self.state is ConnectionState.CONNECTED:
             self.gave_up = now - self._full_since >= self.broker.limits.unkept_seconds_max
             self.unblock(now)
@@ -382,14 +398,29 @@ class AmqpConnection(ProtocolConnection):
         for channel in [*self._channels.values()]:
             channel.consumers.drained(now)
 
+    def _close_overdue(self, timeout: float, now: float) -> None:
+        for channel in [*self._channels.values()]:
+            if channel.is_open and channel.consumers.overdue(timeout, now):
+                self._at = NO_METHOD
+                self._failed(channel, AmqpError(
+                    ReplyCode.PRECONDITION_FAILED,
+                    f"delivery acknowledgement on channel {channel.number} timed out. Timeout value used: "
+                    f"{1_000 * timeout:.0f} ms. This timeout value can be configured, see consumers doc guide to learn "
+                    "more",
+                ), now)
+                self.broker.finish()
+
     def notify_held(self, held: bool, seconds: float) -> None:
-        if not self._wants_blocked or self.state is not ConnectionState.CONNECTED or held == self._said_blocked:
+        self._say_blocked(held or self.broker.position.refusing, "a consumer is slow, or the store is full")
+
+    def _say_blocked(self, blocked: bool, why: str = "") -> None:
+        """connection.blocked or unblocked, once, to clients that have announced it."""
+        if not self._wants_blocked or self.state is not ConnectionState.CONNECTED or blocked == self._said_blocked:
             return
-        if held and self.outbox.size >= BUSY:
+        if blocked and self.outbox.size >= BUSY:
             return
-        self._said_blocked = held
-        self._send(first.ConnectionBlocked("a consumer is slow, or the store is full") if held
-                   else first.ConnectionUnblocked())
+        self._said_blocked = blocked
+        self._send(first.ConnectionBlocked(why) if blocked else first.ConnectionUnblocked())
 
     def subscription_ended(self, subscription: Subscription, reason: str) -> None:
         """AMQP clients have consumers and no subscriptions of their own."""

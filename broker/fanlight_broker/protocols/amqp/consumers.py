@@ -13,6 +13,7 @@ from math import inf
 from fanlight_broker.core.work_queue import QueueConsumer
 from fanlight_broker.protocols.amqp import basic_methods as basic
 from fanlight_broker.protocols.amqp.content_frames import deliver_writer, get_writer
+from fanlight_broker.protocols.amqp.delivery_times import DeliveryTimes
 from fanlight_broker.protocols.amqp.direct_reply import DIRECT_REPLY, DirectReplies
 from fanlight_broker.protocols.amqp.errors import AmqpError
 from fanlight_broker.protocols.amqp.format import AmqpDeliveryFormat, ChannelTags
@@ -60,6 +61,7 @@ class ChannelConsumers:
         self.tags = ChannelTags(self._settle_soon, self._shut)
         self.replies = DirectReplies(channel)
         self.transaction: ChannelTransaction | None = None
+        self._times = DeliveryTimes()
         self.prefetch = 0  # of consumers that begin from now on; 0: the broker's limit
         self._by_tag: dict[str, ChannelConsumer] = {}
         self._by_number: dict[int, ChannelConsumer] = {}
@@ -210,6 +212,10 @@ class ChannelConsumers:
         self.replies.end()
         self._by_tag.clear()
         self.tags.deliveries.clear()
+
+    def overdue(self, timeout: float, now: float) -> bool:
+        """Has a delivery not been acknowledged in time? What a transaction keeps has been."""
+        return self._times.overdue(next(iter(self.tags.deliveries), None), self.tags.last, timeout, now)
 
     def drained(self, now: float) -> None:
         """The outbox has room again."""

@@ -23,6 +23,7 @@ COUNTERS: Final = {
 class AmqpOptions:
     message_bytes_max: int
     heartbeat_seconds: int
+    consumer_timeout_seconds: int = 1_800  # in which a delivery is to be acknowledged; 0: without a bound
 
 
 @dataclass(slots=True)

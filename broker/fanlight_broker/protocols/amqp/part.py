@@ -25,7 +25,9 @@ class AmqpPart(ProtocolPart):
         super().__init__(settings)
         self.durability = settings.amqp_durability
         self.counts = AmqpCounts()
-        options = AmqpOptions(settings.amqp_message_bytes_max, settings.amqp_heartbeat_seconds)
+        options = AmqpOptions(
+            settings.amqp_message_bytes_max, settings.amqp_heartbeat_seconds, settings.amqp_consumer_timeout_seconds
+        )
         self._vhosts = Vhosts()
         self.connection = partial(AmqpConnection, options, self.counts, self._vhosts)
 

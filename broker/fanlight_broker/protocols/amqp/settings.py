@@ -56,3 +56,10 @@ class AmqpSettings(ProtocolSettings):
             "client may choose another, or 0: none"
         ),
     ] = 60
+    amqp_consumer_timeout_seconds: Annotated[
+        int, AMQP, NeedsRestart(), Ge(0), Le(86_400 * 365), Unit("seconds"),
+        Reason(
+            "time in which an AMQP consumer acknowledges a delivery; its channel is closed later than that, and the "
+            "message goes to another. RabbitMQ's default; 0: without a bound"
+        ),
+    ] = 1_800
