@@ -78,6 +78,7 @@ cdef class FilterIndex(FilterTable):
         object _copied(self, const Results* results)
         void _check_out(self, Results* results) noexcept nogil
         void _check_in(self, Results* results) noexcept nogil
+        tuple _when_selected(self, object topic, object fields, object syntax, bint first_only)
         tuple _match_many(self, Topics given, uint32_t number)
         tuple _match_selected(self, Topics given, uint32_t number, object fields)
         list _matching(self, object topic, object syntax)

@@ -39,6 +39,7 @@ __all__ = ["FilterIndex"]
 
 cdef enum:
     KEPT_IDS = 1 << 16  # a larger buffer is given back after the match that needed it: 256 kB
+    TRIES = 100         # of a match while other threads, or the fields, change the index
 
 
 cdef int find_ids(
@@ -215,14 +216,30 @@ cdef class FilterIndex(FilterTable):
         """
         cdef tuple selected = None
         if self.selecting is not None:
-            selected = self.selecting.match(topic, fields, syntax)
+            selected = self._when_selected(topic, fields, syntax, False)
         found = ids_of(self, topic, syntax_of(syntax))  # called here alone, so that compilers put it in place
         return tuple(sorted({*found, *selected})) if selected else found
+
+    cdef tuple _when_selected(self, object topic, object fields, object syntax, bint first_only):
+        """The ids whose selector is true, in the state that the index has on return; None: no selectors any more.
+
+        Fields are read by Python code, and what is found is made a tuple: other threads, and finalizers, may change
+        the index meanwhile. A subscription that then has no selector any more, or just got one, is found again.
+        """
+        cdef uint64_t version
+        for _ in range(TRIES):
+            version = self.version
+            if self.selecting is None:
+                return None
+            selected = self.selecting.match(topic, fields, syntax, first_only)
+            if self.version == version or (selected and first_only):
+                return selected
+        raise RuntimeError("the FilterIndex changed again and again while the fields were read")
 
     def match_any(self, topic: str | bytes, *, fields=None, syntax: str = "amqp") -> bool:
         """Whether any filter matches; stops at the first."""
         cdef uint32_t number = syntax_of(syntax)
-        if self.selecting is not None and self.selecting.match(topic, fields, syntax, True):
+        if self.selecting is not None and self._when_selected(topic, fields, syntax, True):
             return True
         self._collect(topic, number, True, &self.results)
         return self.results.slots.size != 0
