@@ -2,7 +2,6 @@
 
 import gc
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import pytest
