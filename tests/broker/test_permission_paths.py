@@ -19,6 +19,7 @@ from fanlight_broker.protocols.mqtt.properties import Properties
 from fanlight_broker.protocols.mqtt.publish_denied import PublishDenied
 from matchcore.where import parse_where
 from tests.broker.core.reference import Reference, Rule, allow, deny
+from tests.broker.protocols.native.world import frame
 from tests.broker.protocols.permitted import DIALECTS, MqttClient, NativeClient, World
 
 MQTT_DIALECTS = DIALECTS[1:]
@@ -224,6 +225,19 @@ def test_a_filter_that_is_partly_allowed(dialect: str, partly: SubscribePartly, 
         for topic in ("secret/a", "open/a", "secret/b"):
             publisher.publish(topic, headers={"n": 2})
     assert set(reader.topics()) == ({"open/a"} if filters else set())
+
+
+@dialects
+def test_routes_of_the_same_who_read_partly_share_a_batch(dialect: str) -> None:
+    world = world_of(*unless(False, "subscribe", user="s"))
+    readers = [world.client(dialect, "s", user="s"), world.client(dialect, "s2", user="s")]
+    for reader in readers:
+        assert reader.subscribe("+/a")
+    publisher = native(world)
+    topics = [f"open{n % 7}/a" for n in range(140)] + ["secret/a"]
+    publisher.peer.send(b"".join(frame(3, None, topic, b"x" * 100, None, 1) for topic in topics))
+    assert [reader.topics() for reader in readers] == [topics[:-1]] * 2
+    assert world.broker.routes.batcher.joined > 70
 
 
 @dialects

@@ -4,7 +4,8 @@
 #                    |
 #                    |-- each is a target by itself (the usual case): a list, that routes with the same targets share
 #                    |-- some are members of groups: a list of the others, and their groups
-#                    '-- two of one session, a reserved name: gather.pyx and core.overlap, in Python
+#                    '-- two of one session, a reserved name, one that permissions leave out of some topics: gather.pyx
+#                        and core.overlap, in Python
 #
 #   RouteScreens, message --choose--> targets      those without a selector, and those whose selector is true
 #
@@ -73,6 +74,7 @@ cdef class Finder:
                          Py_ssize_t size, unsigned char syntax) except -1
     cdef Py_ssize_t choose(self, RouteScreens screens, Message message, object owner) except -1
     cdef Py_ssize_t put_together(self, bytes plain, const uint32_t* found, Py_ssize_t count) except -1
+    cdef list shared(self, list targets)
     cdef list intern(self, list targets)
     cdef list patched(self, list targets, RouteChange change)
     cdef bint purge(self, Py_ssize_t places) except -1

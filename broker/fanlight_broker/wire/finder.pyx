@@ -248,7 +248,17 @@ cdef class Finder:
         for subscriptions in sessions:
             targets.extend(self.merge(subscriptions))
         self.targets, self.groups = unseen(targets), unseen(groups)
+        if screens and self.screens is None and not groups and self.asked == asked:
+            self.targets = self.shared(self.targets)
         return True
+
+    cdef list shared(self, list targets):
+        """The list that other routes with the same targets have: messages on them are joined into one batch."""
+        cdef Target target
+        for target in targets:
+            if target.merged:    # made for this route
+                return targets
+        return self.intern(targets)
 
     # -- one message of a topic that has selectors ------------------------------------------------------------------
 
