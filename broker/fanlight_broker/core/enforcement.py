@@ -377,7 +377,8 @@ class Enforcement:
     def is_home(self, subscriber: Subscriber, namespace: str) -> bool:
         """Is a client that is in this namespace to be there, by the permissions in force?"""
         try:
-            return self.permissions.namespace_of(subscriber.asker) == namespace
+            found = self.permissions.namespace_of(subscriber.asker)
+            return found == ("" if subscriber.origin.chosen else namespace)
         except NoNamespace:
             return False
 

@@ -50,6 +50,7 @@ class Origin(NamedTuple):
     protocol: str = ""  # and its protocol
     namespace: str = ""  # that it is in; "": the root
     own: str = ""  # the text of the rules that it brings along (fanlight_permissions/own_rules.py)
+    chosen: bool = False  # the permissions have it in the root, and it has chosen another namespace that is open to all
 
     def asker(self, user: str, client: str, protocol: str) -> Asker:
         if self.client is not None:

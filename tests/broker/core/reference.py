@@ -27,6 +27,7 @@ class Rule:
         self, allows: bool, actions: str | Collection[Action], filters: str, *, name: str = "",
         user: str | None = None, group: str | None = None, client: str | None = None, protocol: str | None = None,
         listener: str | None = None, certificate: str | None = None, address: str | None = None,
+        namespace: str | None = None,
         where: Callable[[Mapping[Any, object]], bool] | None = None,
     ) -> None:  # fmt: skip
         self.allows = allows
@@ -36,7 +37,7 @@ class Rule:
         self.name = name or f"{'allow' if allows else 'deny'} {filters}"
         self.asks = {
             "user": user, "client": client, "protocol": protocol, "listener": listener, "certificate": certificate,
-            "address": address,
+            "address": address, "namespace": namespace,
         }  # fmt: skip
         self.group = group
         self.where = where

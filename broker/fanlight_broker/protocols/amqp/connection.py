@@ -83,6 +83,7 @@ class AmqpConnection(ProtocolConnection):
         self._vhosts = vhosts
         self._vhost: Vhost | None = None
         self._properties: dict[str, Any] = {}
+        self._identity: Identity | None = None  # from the login until connection.open
         self._channels: dict[int, AmqpChannel] = {}
         self._at = NO_METHOD  # class and method that an error is about
         self._beaten_at = now
@@ -233,20 +234,10 @@ class AmqpConnection(ProtocolConnection):
         return name if isinstance(name, str) and name else None
 
     def welcome(self, identity: Identity, now: float) -> None:
-        agent = " ".join(
-            str(value) for value in map(self._properties.get, ("product", "version")) if isinstance(value, str)
-        )
-        self._properties = {}
-        origin = self.enter(identity, self.protocol)
-        self.client = self.broker.clients.connect(
-            self.outbox, self, now,
-            name=None, user=identity.user, verified=identity.verified, label=identity.label, agent=agent,
-            address=self.transport.address, port=self.transport.port, protocol=self.protocol, format=FORMAT,
-            origin=origin, limits=identity.limits,
-        )
-        self.state = ConnectionState.CONNECTED
+        """It is a client of a namespace when connection.open has said of which."""
+        self._identity = identity
+        self.state = ConnectionState.AWAITING
         self.phase = Phase.TUNE
-        self.admit()
         self._send(first.ConnectionTune(CHANNEL_MAX, FRAME_MAX, self.options.heartbeat_seconds))
 
     def _on_tune_ok(self, method: first.ConnectionTuneOk, now: float) -> None:
@@ -263,9 +254,39 @@ class AmqpConnection(ProtocolConnection):
         self.phase = Phase.OPEN
 
     def _on_open(self, method: first.ConnectionOpen, now: float) -> None:
-        self._vhost = self._vhosts.open(method.virtual_host, self.broker)
+        name = method.virtual_host
+        try:
+            self._enter_vhost(name, now)
+        except (errors.NotPermitted, errors.LimitExceeded) as error:
+            why = f" for user '{self.login}'" if isinstance(error, errors.NotPermitted) else f": {error.text}"
+            raise AmqpError(ReplyCode.NOT_ALLOWED, f"access to vhost '{name}' refused{why}") from error
+        self._vhost = self._vhosts.of(self.broker)
+        self.state = ConnectionState.CONNECTED
         self.phase = Phase.RUNNING
+        self.admit()
         self._send(first.ConnectionOpenOk())
+
+    def _enter_vhost(self, name: str, now: float) -> None:
+        """Become a client of the namespace that is this vhost. Raises NotPermitted, LimitExceeded, AmqpError 530."""
+        identity, self._identity = self._identity, None
+        assert identity is not None
+        origin = self.enter(identity, self.protocol)
+        home = self._vhosts.home(name, self.broker)
+        if home is None:
+            raise AmqpError(ReplyCode.NOT_ALLOWED, f"vhost {name} not found")
+        if home is not self.broker:
+            self.move(home)
+            origin = origin._replace(namespace=home.name, chosen=True)
+        agent = " ".join(
+            str(value) for value in map(self._properties.get, ("product", "version")) if isinstance(value, str)
+        )
+        self._properties = {}
+        self.client = home.clients.connect(
+            self.outbox, self, now,
+            name=None, user=identity.user, verified=identity.verified, label=identity.label, agent=agent,
+            address=self.transport.address, port=self.transport.port, protocol=self.protocol, format=FORMAT,
+            origin=origin, limits=identity.limits,
+        )
 
     def _on_close(self, method: first.ConnectionClose, now: float) -> None:
         self._send(first.ConnectionCloseOk())
@@ -348,7 +369,7 @@ class AmqpConnection(ProtocolConnection):
             return
         found = amqp_error(error)
         self.note_failure(found.code.name, found.text)
-        refused = self.client is None and isinstance(error, errors.AuthenticationFailed | errors.NotPermitted)
+        refused = self.phase is Phase.START and isinstance(error, errors.AuthenticationFailed | errors.NotPermitted)
         if self.phase is not Phase.HEADER and (self._wants_close or not refused):
             text = found.reply_text
             if refused:

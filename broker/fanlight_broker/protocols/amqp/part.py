@@ -11,7 +11,7 @@ from fanlight_broker.protocols.amqp.format import FORMAT
 from fanlight_broker.protocols.amqp.frames import PROTOCOL_HEADER
 from fanlight_broker.protocols.amqp.options import COUNTERS, AmqpCounts, AmqpOptions
 from fanlight_broker.protocols.amqp.settings import AmqpSettings
-from fanlight_broker.protocols.amqp.vhost import Vhosts
+from fanlight_broker.protocols.amqp.vhost import Vhosts, vhost_names
 
 
 class AmqpPart(ProtocolPart):
@@ -28,7 +28,7 @@ class AmqpPart(ProtocolPart):
         options = AmqpOptions(
             settings.amqp_message_bytes_max, settings.amqp_heartbeat_seconds, settings.amqp_consumer_timeout_seconds
         )
-        self._vhosts = Vhosts()
+        self._vhosts = Vhosts(vhost_names(settings.amqp_vhosts or ""))
         self.connection = partial(AmqpConnection, options, self.counts, self._vhosts)
 
     def begin(self, broker: Broker) -> None:

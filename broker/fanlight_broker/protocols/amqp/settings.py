@@ -42,6 +42,13 @@ class AmqpSettings(ProtocolSettings):
         StoreDurability | None, AMQP, NeedsRestart(),
         Reason("the same as durability, for what AMQP clients publish and declare; without it, durability"),
     ] = None
+    amqp_vhosts: Annotated[
+        str | None, AMQP, NeedsRestart(), Unit("names"),
+        Reason(
+            "vhosts beside /, separated by commas: namespaces of their own, which clients choose by the path of the "
+            "URL. Who may be in one is said by permissions with the condition namespace"
+        ),
+    ] = None
     amqp_message_bytes_max: Annotated[
         int, AMQP, NeedsRestart(), Ge(1 * KIB), Le(128 * MIB), Unit("bytes"),
         Reason(

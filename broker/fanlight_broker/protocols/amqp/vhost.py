@@ -4,7 +4,7 @@ A vhost is a namespace of the core: all of its queues are queues of the vhost. T
 have the facts that follow from the core's options.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.permissions import Action
+from fanlight_broker.core.protocol_part import PluginError
 from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.core.work_queue import WorkQueue
@@ -23,6 +24,7 @@ from fanlight_broker.protocols.amqp.onward_queues import OnwardQueues
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 from fanlight_broker.protocols.amqp.stored_queues import PREFIX as QUEUES_PREFIX
 from fanlight_broker.protocols.amqp.stored_queues import QueueFacts, StoredQueues
+from fanlight_permissions.namespace_entries import NAME as NAMESPACE_NAME
 
 ROOT_VHOST: Final = "/"
 PROTOCOL: Final = "amqp"
@@ -193,10 +195,23 @@ class Vhost:
         self.broker.router.lead_onward(self._onward, key.encode(), SYNTAXES[SYNTAX])
 
 
-class Vhosts:
-    """One for each namespace of a broker that AMQP clients have used, or have kept something in."""
+def vhost_names(text: str) -> frozenset[str]:
+    """Of the setting: names with commas between. Raises PluginError for one that is no name of a namespace."""
+    names = frozenset(each.strip() for each in text.split(",") if each.strip())
+    for name in sorted(names):
+        if NAMESPACE_NAME.fullmatch(name) is None:
+            raise PluginError(f"amqp_vhosts: {name!r} is no name of a vhost: 1 to 64 letters, digits, _ and -")
+    return names
 
-    def __init__(self) -> None:
+
+class Vhosts:
+    """One for each namespace of a broker that AMQP clients have used, or have kept something in.
+
+    names: namespaces that clients of the root may choose, beside their own, which is `/` to them
+    """
+
+    def __init__(self, names: Container[str] = ()) -> None:
+        self._names = names
         self._of: dict[str, Vhost] = {}
 
     def begin(self, broker: Broker) -> None:
@@ -207,11 +222,15 @@ class Vhosts:
                 if owner.startswith(prefix):
                     self.of(broker.named(owner.removeprefix(prefix)))
 
-    def open(self, name: str, home: Namespace) -> Vhost:
-        """The vhost of a client that is in this namespace. Raises AmqpError 530."""
-        if name != ROOT_VHOST:
-            raise AmqpError(ReplyCode.NOT_ALLOWED, f"vhost {name} not found")
-        return self.of(home)
+    def home(self, name: str, before: Namespace) -> Namespace | None:
+        """The namespace that is a vhost of this name to a client that the permissions have put in one; None: there is
+        no such vhost. Raises LimitExceeded.
+        """
+        if name == ROOT_VHOST or (name and name == before.name):
+            return before
+        if isinstance(before, Broker) and name in self._names:
+            return before.namespaces.of(name)
+        return None
 
     def of(self, home: Namespace) -> Vhost:
         found = self._of.get(home.name)

@@ -1,5 +1,6 @@
 """An AMQP world over a store, which can be killed at any moment and is made anew of what was synced."""
 
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,17 @@ from tests.broker.storage.stored_world import StoredWorld
 
 
 class StoredAmqp(World):
-    """Keywords are limits. A turn is synced."""
+    """Keywords are limits. A turn is synced. names: vhosts beside /."""
 
-    def __init__(self, folder: Path, **limits: Any) -> None:
+    def __init__(self, folder: Path, *, names: Container[str] = (), **limits: Any) -> None:
         super().__init__(**limits)
+        self._names = names
         self.stored = StoredWorld(folder, formats={FORMAT.family: FORMAT}, **limits)
         self._begin()
 
     def _begin(self) -> None:
         self.broker, self.now = self.stored.broker, self.stored.now
-        self.counts, self.vhosts = AmqpCounts(), Vhosts()
+        self.counts, self.vhosts = AmqpCounts(), Vhosts(self._names)
         self.vhosts.begin(self.broker)
 
     @property

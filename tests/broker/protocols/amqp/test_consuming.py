@@ -281,5 +281,5 @@ def test_nothing_is_left_of_connections_that_have_ended(world: World) -> None:
     assert [queue.name for queue in world.broker.queues] == ["stays"]
     queue = world.broker.queues.find("stays")
     assert (queue.consumers, queue.inside.windows, len(queue.inside)) == ({}, [], 1)
-    assert world.vhosts.open("/", world.broker).owned(peer.protocol) == []
+    assert world.vhosts.of(world.broker).owned(peer.protocol) == []
     assert world.counts.channels == 0
