@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fanlight_broker.auth import password_file, users_file
-from fanlight_broker.auth.files import PasswordFileError
+from fanlight_broker.auth import password_file, rabbitmq_users, users_file
+from fanlight_broker.auth.files import PasswordFileError, read_text
 from fanlight_broker.auth.hashing import hasher
 from fanlight_broker.auth.scram_keys import ScramKeys
 from fanlight_broker.auth.users import User, why_not_groups, why_not_limits
@@ -73,16 +73,26 @@ def _import(arguments: argparse.Namespace) -> int:
     file = arguments.file
     if reason := why_not_groups(arguments.group):
         raise ValueError(reason)
-    found = password_file.read(arguments.source)
+    found, left_out = _hashes(arguments.source)
     present = users_file.read(file).users.keys() if file.exists() else frozenset()
     groups = {"groups": arguments.group} if arguments.group else {}
     users_file.change(file, {user: {"password": hash} | groups for user, hash in found.items() if user not in present})
+    for each in left_out:
+        print(f"fanlightd: warning: not taken over: {each}", file=sys.stderr)
     for user in sorted(found.keys() & present):
         print(f"fanlightd: warning: {file} has a user {user!r} already, which stays as it is", file=sys.stderr)
     print(f"took over {len(found.keys() - present)} users of {arguments.source} into {file}; {RELOAD}")
     if weak := sum(not hash.startswith("$argon2") for hash in found.values()):
         print(f"{weak} of the hashes there are quick to guess; `fanlightd user passwd` renews the hash of a user")
     return Exit.OK
+
+
+def _hashes(source: Path) -> tuple[dict[str, str], list[str]]:
+    """By user, and what is left out. Raises PasswordFileError."""
+    text = read_text(source)
+    if text.lstrip().startswith("{"):
+        return rabbitmq_users.parse(text, str(source))
+    return password_file.parse(text, str(source)), []
 
 
 COMMANDS = {"add": _add, "passwd": _passwd, "rm": _rm, "ls": _ls, "import": _import}
@@ -119,4 +129,5 @@ def _limit(text: str) -> tuple[str, int]:
 
 def _kind(user: User) -> str:
     """The kind of hash."""
-    return "argon2" if user.password.startswith("$argon2") else "mosquitto"
+    kinds = {"$argon2": "argon2", "$rabbitmq$": "rabbitmq"}
+    return next((kind for begin, kind in kinds.items() if user.password.startswith(begin)), "mosquitto")

@@ -40,7 +40,8 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 def _import(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "source", type=Path, metavar="FROM", help="a file of mosquitto_passwd, or one of `fanlightd passwd`"
+        "source", type=Path, metavar="FROM",
+        help="a file of mosquitto_passwd, one of `fanlightd passwd`, or RabbitMQ's file of definitions"
     )
     parser.add_argument("--group", action="append", default=[], metavar="NAME", help="of all of them; several times")
 

@@ -5,8 +5,10 @@ broker that routes messages on that core cannot spend on every guess). A file ma
 hash contains its own.
 
 Hashes that mosquitto_passwd wrote are checked as well: `$7$` (PBKDF2 with SHA-512, and a number of iterations) and
-`$6$` (one SHA-512). They are much faster to guess, so they are only taken over, and the next `passwd` of the user
-replaces them. A check of one takes as long as one of argon2: a fast answer would show which users were taken over.
+`$6$` (one SHA-512); and those of RabbitMQ's file of definitions, as `$rabbitmq$sha256$` or `$rabbitmq$sha512$` and the
+`password_hash`, which is 4 bytes of salt and one SHA-2 of salt and password. They are much faster to guess, so they are
+only taken over, and the next `passwd` of the user replaces them. A check of one takes as long as one of argon2: a fast
+answer would show which users were taken over.
 """
 
 import base64
@@ -29,6 +31,8 @@ _ARGON2: Final = re.compile(
     re.ASCII,
 )
 _MOSQUITTO: Final = re.compile(r"\$(?:6|7\$([1-9]\d{0,8}))\$([A-Za-z0-9+/=]{4,256})\$([A-Za-z0-9+/=]{88})", re.ASCII)
+_RABBITMQ: Final = re.compile(r"\$rabbitmq\$sha(256|512)\$([A-Za-z0-9+/=]{48,92})", re.ASCII)
+RABBITMQ_SALT: Final = 4  # bytes
 
 
 class HashingError(Exception):
@@ -48,6 +52,8 @@ def why_not_a_hash(text: str) -> str:
         if int(match[1] or 1) > ITERATIONS_MAX:
             return f"a hash of more than {ITERATIONS_MAX} iterations"
         return "" if decoded(match[2]) and len(decoded(match[3])) == 64 else "no whole hash"
+    if (match := _RABBITMQ.fullmatch(text)) is not None:
+        return "" if len(decoded(match[2])) == RABBITMQ_SALT + int(match[1]) // 8 else "no whole hash"
     match = _ARGON2.fullmatch(text)
     if match is None:
         return "no argon2 hash"
@@ -65,6 +71,9 @@ def matches(hash: str, password: str) -> bool:
         if (match := _MOSQUITTO.fullmatch(hash)) is not None:
             hasher().hash(octets)
             return _mosquitto(match, octets)
+        if (match := _RABBITMQ.fullmatch(hash)) is not None:
+            hasher().hash(octets)
+            return _rabbitmq(match, octets)
         return hasher().verify(hash, octets)
     except VerifyMismatchError:
         return False
@@ -79,6 +88,12 @@ def _mosquitto(match: "re.Match[str]", password: bytes) -> bool:
     else:
         found = hashlib.pbkdf2_hmac("sha512", password, salt, int(iterations))
     return hmac.compare_digest(found, expected)
+
+
+def _rabbitmq(match: "re.Match[str]", password: bytes) -> bool:
+    octets = decoded(match[2])
+    salt, expected = octets[:RABBITMQ_SALT], octets[RABBITMQ_SALT:]
+    return hmac.compare_digest(hashlib.new(f"sha{match[1]}", salt + password).digest(), expected)
 
 
 def decoded(text: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Hashes: argon2, and those that mosquitto_passwd wrote."""
+"""Hashes: argon2, and those that mosquitto_passwd and RabbitMQ wrote."""
 
 import base64
 import hashlib
@@ -45,3 +45,18 @@ def test_a_hash_of_known_parts_is_one() -> None:
     assert matches(mosquitto("101"), "x")
     assert not matches(mosquitto("101"), "y")
     assert not matches(mosquitto("102"), "x")
+
+
+# By `rabbitmqctl export_definitions` of RabbitMQ 3.10.8 ("wonder"), and the example of rabbitmq.com/docs/passwords.
+RABBITMQ = "$rabbitmq$sha256$ITRSaYWgkqiJQOgE+JrneYPjBNIPPnMqZDZgOky4SeNXnG83"
+
+
+def test_a_hash_that_rabbitmq_wrote_is_checked() -> None:
+    assert not why_not_a_hash(RABBITMQ)
+    assert matches(RABBITMQ, "wonder")
+    assert not matches(RABBITMQ, "wonde")
+    assert matches("$rabbitmq$sha256$kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR", "test12")
+    salted = base64.b64encode(b"salt" + hashlib.sha512(b"salt" + b"x").digest()).decode()
+    assert matches(f"$rabbitmq$sha512${salted}", "x")
+    for hash in (f"$rabbitmq$sha256${salted}", RABBITMQ[:-4], RABBITMQ + "\n", RABBITMQ.replace("sha256", "md5")):
+        assert why_not_a_hash(hash)
