@@ -1,6 +1,6 @@
 """The HTTP listener as a part: health, metrics and inspection, plain and by TLS."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -32,7 +32,7 @@ class Administration(Part):
     def __init__(
         self, settings: Settings, core: Core, access: Authentication, encryption: Encryption, listeners: Listeners,
         inspecting: Inspecting, sources: Callable[[], Sequence[MetricSource]],
-        actions: Callable[[], Mapping[str, Callable[[], Awaitable[Mapping[str, Any]]]]] = dict,
+        actions: Callable[[], Mapping[str, Callable[..., Any]]] = dict,
         views: Callable[[], Mapping[str, PartView]] = dict,
     ) -> None:
         self.settings = settings

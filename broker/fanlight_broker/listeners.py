@@ -7,10 +7,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from typing import Final
+from typing import Any, Final
 
 from fanlight_broker import logs
 from fanlight_broker.admin.metric_source import MetricSource
+from fanlight_broker.admin.view import PartView
 from fanlight_broker.authentication import Authentication
 from fanlight_broker.config import Settings
 from fanlight_broker.config.settings import Tcp
@@ -147,6 +148,12 @@ class Listeners(Part):
         for listener in self._listeners:
             found.update(listener.counters())
         return found
+
+    def views(self) -> Mapping[str, PartView]:
+        return {path: view for protocol, _ in self._protocols for path, view in protocol.views().items()}
+
+    def actions(self) -> Mapping[str, Callable[..., Any]]:
+        return {path: act for protocol, _ in self._protocols for path, act in protocol.actions().items()}
 
     def metrics(self) -> list[MetricSource]:
         """What a protocol counts for itself, and what is counted for each protocol and port."""

@@ -13,7 +13,7 @@ import asyncio
 import gc
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Event, Lock
@@ -80,7 +80,7 @@ class Part:
         """What /stats and /metrics show of it, once it is open."""
         return ()
 
-    def actions(self) -> Mapping[str, Callable[[], Awaitable[Mapping[str, Any]]]]:
+    def actions(self) -> Mapping[str, Callable[..., Any]]:
         """What a POST makes it do, by the path of the HTTP listener (admin/requests.py has the list). It returns what
         is answered, or raises FanlightError.
         """
@@ -192,7 +192,7 @@ class Parts:
     def metrics(self) -> list[MetricSource]:
         return [source for part in self._parts for source in part.metrics()]
 
-    def actions(self) -> dict[str, Callable[[], Awaitable[Mapping[str, Any]]]]:
+    def actions(self) -> dict[str, Callable[..., Any]]:
         return {path: act for part in self._parts for path, act in part.actions().items()}
 
     def views(self) -> dict[str, PartView]:

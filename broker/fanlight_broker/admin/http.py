@@ -7,7 +7,7 @@ These and aiohttp are imported when the first client comes (entrance.py).
 
 import asyncio
 import ipaddress
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -75,7 +75,7 @@ class AdminServer:
         metrics: MetricsAccess | None = None,
         protocol_check: ProtocolCheck | None = None,
         enforcement: Enforcement | None = None,
-        actions: Mapping[str, Callable[[], Awaitable[Mapping[str, Any]]]] = MappingProxyType({}),
+        actions: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
         views: Mapping[str, PartView] = MappingProxyType({}),
     ) -> None:
         sources = (*sources, MetricSource(COUNTERS, counters=self._counters))

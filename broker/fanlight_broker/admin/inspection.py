@@ -117,6 +117,12 @@ class InspectionApi:
             return 404, {"error": "no permissions are set: see the setting permissions"}
         return view(query)
 
+    def definitions(self, query: Query) -> Answer | Steps | Awaitable[Answer]:
+        limit, offset = limit_of(query), number_of(query, "offset", 0, 0, OFFSET_MAX)
+        if (view := self._views.get("/definitions")) is None:
+            return 404, {"error": "AMQP is turned off: see the setting amqp"}
+        return view({"limit": str(limit), "offset": str(offset)})
+
     def quotas(self, query: Query) -> Steps:
         limit, order = limit_of(query), choice_of(query, "by", QUOTA_ORDERS, QUOTA_ORDERS[0])
         offset = number_of(query, "offset", 0, 0, SORTED_MAX - limit)
@@ -213,6 +219,11 @@ PATHS: Final[Mapping[str, Path]] = {
         "listener, or connection",
         InspectionApi.permissions,
         (*PAGE, "effect", "rule", "used", "action", "topic", "fields", "connection", *ASKER),
+    ),
+    "/definitions": Path(
+        f"AMQP's vhosts, exchanges, queues and bindings, as objects of RabbitMQ's file; limit (to {ROWS_MAX}), offset",
+        InspectionApi.definitions,
+        PAGE,
     ),
     "/topics": Path(
         "topics with the most messages; limit, by (messages: in all; rate: a second, since the reading before)",

@@ -25,7 +25,10 @@ READY: Final = "/readyz"
 OPEN: Final = frozenset({"/healthz", READY})
 ACTIONS: Final[Mapping[str, str]] = {  # with what is answered where there is nothing to be done
     "/permissions/reload": "no permissions are set: see the setting permissions",
+    "/definitions/import": "AMQP is turned off: see the setting amqp",
 }
+WITH_BODY: Final = frozenset({"/definitions/import"})  # the others look at none
+BODY_BYTES_MAX: Final = 512 * 1024  # some 5 ms of the loop, if it is JSON
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Server": SERVER}
 _CHALLENGE: Final = {"WWW-Authenticate": 'Basic realm="fanlight", charset="UTF-8"'}
 
@@ -43,7 +46,7 @@ class Requests:
     def __init__(
         self, inspection: Inspection, sources: Sequence[MetricSource], gatekeeper: Gatekeeper, *, version: str,
         per_second_max: float, local: Callable[[bool], bool],
-        actions: Mapping[str, Callable[[], Awaitable[Mapping[str, Any]]]] = MappingProxyType({}),
+        actions: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
         views: Mapping[str, PartView] = MappingProxyType({}),
     ) -> None:
         self.count = 0
@@ -126,9 +129,26 @@ class Requests:
         if action is None:
             return _json(404, {"error": f"{request.path}: {ACTIONS[request.path]}"})
         try:
-            return _json(200, dict(await action()))
+            done = action(await _body(request)) if request.path in WITH_BODY else action()
+            return _json(200, dict(await (self._slices.made(done) if isinstance(done, Generator) else done)))
+        except TooLong as error:
+            return _json(413, {"error": str(error)})
         except FanlightError as error:
             return _json(409, {"error": error.text, **error.details})
+
+
+class TooLong(Exception):
+    """A body with more than BODY_BYTES_MAX."""
+
+
+async def _body(request: web.BaseRequest) -> bytes:
+    """Raises TooLong."""
+    body = bytearray()
+    async for chunk in request.content.iter_any():
+        body += chunk
+        if len(body) > BODY_BYTES_MAX:
+            raise TooLong(f"a body of more than {BODY_BYTES_MAX} bytes; send less at once")
+    return bytes(body)
 
 
 def _json(status: int, value: dict[str, Any], headers: dict[str, str] | None = None) -> web.Response:

@@ -63,6 +63,14 @@ class ProtocolPart(ABC):
         """The protocol's own counters, by the names of `counters_help`."""
         return {}
 
+    def views(self) -> Mapping[str, Callable[[Mapping[str, str]], Any]]:
+        """What it shows by HTTP, by path: admin/view.py has what one is asked with and what it may return."""
+        return {}
+
+    def actions(self) -> Mapping[str, Callable[..., Any]]:
+        """What a POST makes it do, by path (parts.Part.actions); with the body, where admin/requests.py says so."""
+        return {}
+
     def reasons(self) -> Mapping[str, Mapping[str, int]]:
         """Counters with a count for each reason: name -> reason -> count."""
         return {}

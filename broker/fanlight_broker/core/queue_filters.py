@@ -21,8 +21,9 @@ class QueueFilters:
         for number, (text, syntax) in enumerate(queue.filters, 1):
             self._bind(queue, number, text, syntax)
 
-    def add(self, asker: Subscriber, queue: WorkQueue, text: bytes, syntax: str) -> bool:
-        """False if the queue has it. All of it must be allowed: who consumes gets whatever is in the queue.
+    def add(self, asker: Subscriber | None, queue: WorkQueue, text: bytes, syntax: str) -> bool:
+        """False if the queue has it. All of it must be allowed to the asker (None: an operator), because who consumes
+        gets whatever is in the queue.
 
         Raises InvalidFilter, NotPermitted, LimitExceeded, and QueueInUse for its text in the other syntax.
         """
@@ -37,8 +38,9 @@ class QueueFilters:
                 f"the queue {queue.name!r} has too many filters", "subscriptions_per_client_max",
                 limits.subscriptions_per_client_max,
             )
-        subscribing.check(asker, text, syntax, queue.name, queue.condition)
-        subscribing.enforcement.check_filter(asker, Action.QUEUE, text, syntax, whole=True)
+        if asker is not None:
+            subscribing.check(asker, text, syntax, queue.name, queue.condition)
+            subscribing.enforcement.check_filter(asker, Action.QUEUE, text, syntax, whole=True)
         self._bind(queue, len(queue.filters) + 1, text, syntax)
         queue.filters += ((text, syntax),)
         return True

@@ -206,12 +206,12 @@ class Queues:
         """Put its filters in force. Raises InvalidFilter."""
         self._filters.enforce(queue)
 
-    def bind(self, client: Client, queue: WorkQueue, text: bytes, syntax: str) -> None:
+    def bind(self, client: Client | None, queue: WorkQueue, text: bytes, syntax: str) -> None:
         """A queue that exists, and is not being filled, gets one filter more; nothing if it has it.
 
-        Raises InvalidFilter, NotPermitted, LimitExceeded.
+        client: None, an operator, is asked for no permission. Raises InvalidFilter, NotPermitted, LimitExceeded.
         """
-        if self._filters.add(client.subscriber, queue, text, syntax):
+        if self._filters.add(client.subscriber if client is not None else None, queue, text, syntax):
             self._changed(queue)
 
     def unbind(self, queue: WorkQueue, text: bytes, syntax: str) -> None:

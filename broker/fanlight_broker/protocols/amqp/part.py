@@ -1,12 +1,17 @@
 """AMQP 0-9-1 as a part of a broker."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Generator, Mapping
 from functools import partial
+from typing import Any
 
 from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.listening_port import ListeningPort
 from fanlight_broker.core.protocol_part import ProtocolPart
 from fanlight_broker.protocols.amqp.connection import AmqpConnection
+from fanlight_broker.protocols.amqp.definition_service import DefinitionService
+from fanlight_broker.protocols.amqp.exchanges.definitions import DefinitionsError
 from fanlight_broker.protocols.amqp.format import FORMAT
 from fanlight_broker.protocols.amqp.frames import PROTOCOL_HEADER
 from fanlight_broker.protocols.amqp.options import COUNTERS, AmqpCounts, AmqpOptions
@@ -33,6 +38,28 @@ class AmqpPart(ProtocolPart):
 
     def begin(self, broker: Broker) -> None:
         self._vhosts.begin(broker)
+        self._definitions = DefinitionService(broker, self._vhosts)
+
+    def views(self) -> Mapping[str, Callable[[Mapping[str, str]], Any]]:
+        return {"/definitions": self._rows}
+
+    def _rows(self, query: Mapping[str, str]) -> Generator[None, None, tuple[int, dict[str, Any]]]:
+        return 200, (yield from self._definitions.rows(offset=int(query["offset"]), limit=int(query["limit"])))
+
+    def actions(self) -> Mapping[str, Callable[..., Any]]:
+        return {"/definitions/import": self._take}
+
+    def _take(self, body: bytes) -> Generator[None, None, dict[str, Any]]:
+        """A part of a file, with `dry_run: true` in it if it is only to be looked at. Raises FanlightError."""
+        try:
+            document = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise FanlightError(f"it is not JSON: {error}") from error
+        try:
+            dry = isinstance(document, dict) and document.get("dry_run") is True
+            return (yield from self._definitions.take(document, dry=dry))
+        except DefinitionsError as error:
+            raise FanlightError(str(error)) from error
 
     def example(self, port: ListeningPort, host: str, number: int, *, credentials: bool) -> str:
         user = "USER:PASSWORD@" if credentials else ""

@@ -79,7 +79,7 @@ class Vhost:
     def __init__(self, broker: Namespace) -> None:
         self.broker = broker
         self.name = broker.name or ROOT_VHOST
-        self.asker: Client | None = None  # whose request is acted on
+        self.asker: Client | None = None  # whose request is acted on; None: an operator, who may do everything
         self._keeper = StoredExchanges(broker.declarations, self.name, self._is_durable)
         self.exchanges = Exchanges(self.name, QueueNames(broker.queues.get), keeper=self._keeper, topics=self)
         self._onward = OnwardQueues(broker, self.exchanges)
@@ -166,7 +166,6 @@ class Vhost:
     def bind(self, queue: str, key: str) -> None:
         if self._keeper.restoring:
             return  # the core has stored the filter with its queue
-        assert self.asker is not None
         try:
             self.broker.queues.bind(
                 self.asker, self.broker.queues.find(queue), key.encode(), SYNTAXES[SYNTAX]
@@ -180,8 +179,7 @@ class Vhost:
             self.broker.queues.unbind(found, key.encode(), SYNTAXES[SYNTAX])
 
     def watch(self, key: str) -> None:
-        if not self._keeper.restoring:
-            assert self.asker is not None
+        if self.asker is not None and not self._keeper.restoring:
             self.broker.enforcement.check_filter(
                 self.asker.subscriber, Action.SUBSCRIBE, key.encode(), SYNTAXES[SYNTAX], whole=True
             )
@@ -236,10 +234,16 @@ class Vhosts:
         found = self._of.get(home.name)
         if found is None or found.broker is not home:  # a namespace that was idle is let go, and made anew
             if found is not None:
+                del self._of[home.name]
                 found.close()
             self.forget_idle()
             found = self._of[home.name] = Vhost(home)
         return found
+
+    def present(self, broker: Broker) -> list[Vhost]:
+        """Those that have been used, and the root's before the others."""
+        root = self.of(broker)
+        return [root, *(each for each in self._of.values() if each is not root)]
 
     def forget_idle(self) -> None:
         """Drop those whose namespaces have nothing in them and nobody, as the broker does."""

@@ -105,6 +105,8 @@ def test_a_vhost_in_which_something_is_declared_stays(world: World) -> None:
     peer.vanish()
     world.pass_time(1.0)
     assert world.broker.namespaces.get("shop") is None
+    world.channel(vhost="shop").declare("q")
+    assert world.broker.namespaces.get("shop") is not None
 
 
 def test_a_vhost_is_there_after_a_restart(tmp_path: Path) -> None:

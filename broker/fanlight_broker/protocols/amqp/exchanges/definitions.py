@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from fanlight_broker.protocols.amqp.errors import AmqpError
+from fanlight_broker.protocols.amqp.exchanges.exchange import AmqpExchange
 from fanlight_broker.protocols.amqp.exchanges.kinds import PREDECLARED
 from fanlight_broker.protocols.amqp.exchanges.ports import Binding
 from fanlight_broker.protocols.amqp.exchanges.registry import RESERVED, Exchanges
@@ -146,27 +147,37 @@ def written(vhosts: Mapping[str, tuple[Exchanges, Iterable[QueueDefinition]]]) -
         "vhosts": [{"name": name} for name in vhosts], "queues": [], "exchanges": [], "bindings": [],
     }
     for vhost, (exchanges, queues) in vhosts.items():
-        document["queues"] += [{"vhost": vhost, **queue._asdict()} for queue in queues]
+        document["queues"] += [queue_written(vhost, queue) for queue in queues]
         document["exchanges"] += [
-            {
-                "name": each.name, "vhost": vhost, "type": each.type, "durable": each.durable,
-                "auto_delete": each.auto_delete, "internal": each.internal, "arguments": dict(each.arguments),
-            }
-            for each in exchanges.in_force()
-            if each.name not in PREDECLARED
+            exchange_written(vhost, each) for each in exchanges.in_force() if each.name not in PREDECLARED
         ]
-        document["bindings"] += [
-            {
-                "source": each.source, "vhost": vhost, "destination": each.destination,
-                "destination_type": "queue" if each.to_queue else "exchange", "routing_key": each.key,
-                "arguments": dict(each.arguments),
-            }
-            for each in exchanges.bindings()
-        ]
-    for kind, objects in document.items():
-        for at, each in enumerate(objects):
-            _check_value(each.get("arguments", {}), f"{kind}[{at}].arguments", 1)
+        document["bindings"] += [binding_written(vhost, each) for each in exchanges.bindings()]
     return document
+
+
+def queue_written(vhost: str, queue: QueueDefinition) -> dict[str, Any]:
+    """An object of the file, as the two below. Raises DefinitionsError."""
+    return _checked({"vhost": vhost, **queue._asdict()}, f"queue {queue.name!r}")
+
+
+def exchange_written(vhost: str, exchange: AmqpExchange) -> dict[str, Any]:
+    return _checked({
+        "name": exchange.name, "vhost": vhost, "type": exchange.type, "durable": exchange.durable,
+        "auto_delete": exchange.auto_delete, "internal": exchange.internal, "arguments": dict(exchange.arguments),
+    }, f"exchange {exchange.name!r}")  # fmt: skip
+
+
+def binding_written(vhost: str, binding: Binding) -> dict[str, Any]:
+    return _checked({
+        "source": binding.source, "vhost": vhost, "destination": binding.destination,
+        "destination_type": "queue" if binding.to_queue else "exchange", "routing_key": binding.key,
+        "arguments": dict(binding.arguments),
+    }, f"binding of {binding.source!r} to {binding.destination!r}")  # fmt: skip
+
+
+def _checked(row: dict[str, Any], place: str) -> dict[str, Any]:
+    _check_value(row["arguments"], f"{place}.arguments", 1)
+    return row
 
 
 def _items(document: object, name: str) -> list[Item]:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from .. import __version__
 from ..connecting import DEFAULT_URL
-from . import delayed, exits, others, queue_arguments, spelling
+from . import definitions, delayed, exits, others, queue_arguments, spelling
 from .http import DEFAULT_URL as DEFAULT_HTTP_URL
 from .parsing import Parser, count, seconds
 from .text import JSON_KEYS
@@ -26,6 +26,7 @@ examples:
   fanlight explain stock.nasdaq.AAPL              which subscriptions match, and why
   fanlight queue ls                               named queues: what waits, and for how long
   fanlight delayed ls                             delayed messages, and when they are due
+  fanlight definitions import rabbit.json         exchanges, queues and bindings of RabbitMQ
 
 A broker's address is fanlight://[user:password@]host[:port], or fanlights:// by TLS; --url, else FANLIGHT_URL, else
 """
@@ -48,6 +49,7 @@ def parser() -> argparse.ArgumentParser:
     _explain(verbs)
     queue_arguments.add_to(verbs, _broker, _syntax)
     delayed.add_to(verbs, _broker)
+    definitions.add_to(verbs, _http)
     for name, line in others.names().items():
         if name not in verbs.choices:
             verbs.add_parser(name, add_help=False, help=line)

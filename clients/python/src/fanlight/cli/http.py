@@ -1,4 +1,4 @@
-"""The broker's HTTP views: GET and JSON, with the standard library."""
+"""The broker's HTTP views and actions: GET, POST and JSON, with the standard library."""
 
 import json
 from base64 import b64encode
@@ -42,9 +42,15 @@ class Views:
 
     def get(self, path: str, **query: str | int) -> dict[str, Any]:
         """The JSON object at `path`. Raises ConnectError, BrokerError."""
-        url = f"{self.base}{path}" + (f"?{urlencode(query)}" if query else "")
+        return self._answer(f"{self.base}{path}" + (f"?{urlencode(query)}" if query else ""))
+
+    def post(self, path: str, document: dict[str, Any], timeout: float) -> dict[str, Any]:
+        """The JSON object that is answered to one. Raises ConnectError, BrokerError."""
+        return self._answer(self.base + path, json.dumps(document).encode(), timeout)
+
+    def _answer(self, url: str, body: bytes | None = None, timeout: float = TIMEOUT_SECONDS) -> dict[str, Any]:
         try:
-            with self._opener.open(url, timeout=TIMEOUT_SECONDS) as response:
+            with self._opener.open(url, body, timeout=timeout) as response:
                 document = json.load(response)
         except HTTPError as error:
             with error:

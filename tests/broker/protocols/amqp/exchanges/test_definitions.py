@@ -130,7 +130,7 @@ def test_arguments_too_deep_are_refused() -> None:
 def test_what_json_cannot_have_is_not_written(value: Any) -> None:
     exchanges = Exchanges("/", {"q"})
     exchanges.bind("q", "amq.headers", "", {"h": value})
-    with pytest.raises(DefinitionsError, match=r"bindings\[0\].arguments.h"):
+    with pytest.raises(DefinitionsError, match=r"arguments\.h"):
         written({"/": (exchanges, [])})
 
 
