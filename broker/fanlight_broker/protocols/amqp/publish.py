@@ -15,7 +15,7 @@ from fanlight_broker.core.errors import FanlightError, InvalidTopic, NotPermitte
 from fanlight_broker.core.permissions import Action
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.publishing import HELD, Accepted, Refused, Repeated
-from fanlight_broker.core.topics import SYNTAXES
+from fanlight_broker.core.topics import SYNTAXES, check_publisher
 from fanlight_broker.protocols.amqp.basic_methods import BasicAck, BasicNack, BasicPublish, BasicReturn
 from fanlight_broker.protocols.amqp.content_frames import with_content
 from fanlight_broker.protocols.amqp.direct_reply import DIRECT_REPLY
@@ -165,6 +165,8 @@ class ChannelPublisher:
             qos=1 if properties.delivery_mode == PERSISTENT else 0, format_data=properties.priority or 0,
             expires_at=now + int(properties.expiration) / 1_000 if properties.expiration is not None else inf,
         )
+        if copied or hidden:
+            self._check_more(method.exchange, (*copied, *hidden), reached.topics[1:], message)
         publication = Publication(
             message, connection.subscriber, route=self._route(reached), requests=properties.reply_to is not None
         )
@@ -221,6 +223,22 @@ class ChannelPublisher:
             raise AmqpError(
                 ReplyCode.PRECONDITION_FAILED,
                 f"user_id property set to '{user}' but authenticated user was '{self._connection.login}'",
+            )
+
+    def _check_more(
+        self, exchange: str, keys: tuple[str, ...], topics: tuple[str, ...], message: Message
+    ) -> None:
+        """May the client publish with the keys of CC and BCC, too, and on the topics behind the one that `accept` asks
+        about? Raises NotPermitted.
+        """
+        connection = self._connection
+        wanted = [topic.encode() for topic in topics]  # of amq.topic: the keys themselves
+        if exchange != TOPIC_EXCHANGE:
+            wanted += [exchange_topic(exchange, key) for key in keys]
+        for topic in wanted:
+            check_publisher(topic)
+            connection.broker.enforcement.check(
+                connection.subscriber, Action.PUBLISH, topic, SYNTAXES[SYNTAX], message
             )
 
     def _route(self, reached: Destinations) -> Route | None:

@@ -139,6 +139,27 @@ def restricted(*rules: Any) -> tuple[Mixed, Peer]:
     return world, world.channel()
 
 
+@pytest.mark.parametrize("header", ["CC", "BCC"])
+@pytest.mark.parametrize(("exchange", "key", "more"), [
+    ("amq.topic", "a.x", "b.secret"), ("amq.topic", "a.x", "$SYS.broker.x"), ("", "q", "other"),
+    ("x", "a.x", "b.secret"),
+])  # fmt: skip
+def test_further_keys_need_permission_too(header: str, exchange: str, key: str, more: str) -> None:
+    world, peer = restricted(
+        allow("publish", "a/#"), allow("publish", "$SYS/#"), allow("publish", "$exchange/amq%2Edefault/q"),
+        allow("publish", "$exchange/x/#"), allow("queue", "$exchange/x"), allow("subscribe"), allow("queue"),
+    )
+    reader = world.native()
+    subscribe(reader, "b.#")
+    peer.declare("other")
+    peer.ask(entity.ExchangeDeclare(exchange="x", type="fanout"))
+    peer.ask(entity.ExchangeBind(destination="amq.topic", source="x"))
+    peer.publish(key, b"1", exchange, headers={header: [more]})
+    assert peer.error() == (False, 403, (60, 40))
+    assert reader.frames() == []
+    assert world.channel().counts("other") == (0, 0)
+
+
 DENIED = {
     "publish to the default exchange": (published("q", b"x"), (60, 40)),
     "publish to a topic": (published("a.b", b"x", "amq.topic"), (60, 40)),
