@@ -12,6 +12,7 @@ from fanlight_broker.core.protocol_part import ProtocolPart
 from fanlight_broker.protocols.amqp.connection import AmqpConnection
 from fanlight_broker.protocols.amqp.definition_service import DefinitionService
 from fanlight_broker.protocols.amqp.exchanges.definitions import DefinitionsError
+from fanlight_broker.protocols.amqp.exchanges.ports import ExchangeLimits
 from fanlight_broker.protocols.amqp.format import FORMAT
 from fanlight_broker.protocols.amqp.frames import PROTOCOL_HEADER
 from fanlight_broker.protocols.amqp.options import COUNTERS, AmqpCounts, AmqpOptions
@@ -33,7 +34,8 @@ class AmqpPart(ProtocolPart):
         options = AmqpOptions(
             settings.amqp_message_bytes_max, settings.amqp_heartbeat_seconds, settings.amqp_consumer_timeout_seconds
         )
-        self._vhosts = Vhosts(vhost_names(settings.amqp_vhosts or ""))
+        limits = ExchangeLimits(settings.amqp_exchanges_max, settings.amqp_exchanges_bytes_max)
+        self._vhosts = Vhosts(vhost_names(settings.amqp_vhosts or ""), limits)
         self.connection = partial(AmqpConnection, options, self.counts, self._vhosts)
 
     def begin(self, broker: Broker) -> None:

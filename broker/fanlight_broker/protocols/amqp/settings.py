@@ -49,6 +49,17 @@ class AmqpSettings(ProtocolSettings):
             "URL. Who may be in one is said by permissions with the condition namespace"
         ),
     ] = None
+    amqp_exchanges_max: Annotated[
+        int, AMQP, NeedsRestart(), Ge(10), Le(10_000_000), Unit("exchanges"),
+        Reason("exchanges of a vhost, those that are there from the start included; a client with one more gets 406"),
+    ] = 10_000
+    amqp_exchanges_bytes_max: Annotated[
+        int, AMQP, NeedsRestart(), Ge(1 * MIB), Le(1 << 40), Unit("bytes"),
+        Reason(
+            "memory of the exchanges and bindings of a vhost, estimated: about 350 bytes a binding; a client that asks "
+            "for more gets 406"
+        ),
+    ] = 512 * MIB
     amqp_message_bytes_max: Annotated[
         int, AMQP, NeedsRestart(), Ge(1 * KIB), Le(128 * MIB), Unit("bytes"),
         Reason(

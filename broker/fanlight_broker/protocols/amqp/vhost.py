@@ -17,6 +17,7 @@ from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.core.work_queue import WorkQueue
 from fanlight_broker.protocols.amqp.errors import AmqpError, amqp_error
+from fanlight_broker.protocols.amqp.exchanges.ports import ExchangeLimits
 from fanlight_broker.protocols.amqp.exchanges.registry import Exchanges
 from fanlight_broker.protocols.amqp.exchanges.stored import PREFIX, StoredExchanges
 from fanlight_broker.protocols.amqp.fields import SYNTAX
@@ -76,12 +77,14 @@ class Vhost:
     before a restart are there; its durable exchanges and bindings are restored then.
     """
 
-    def __init__(self, broker: Namespace) -> None:
+    def __init__(self, broker: Namespace, limits: ExchangeLimits = ExchangeLimits()) -> None:  # noqa: B008  frozen
         self.broker = broker
         self.name = broker.name or ROOT_VHOST
         self.asker: Client | None = None  # whose request is acted on; None: an operator, who may do everything
         self._keeper = StoredExchanges(broker.declarations, self.name, self._is_durable)
-        self.exchanges = Exchanges(self.name, QueueNames(broker.queues.get), keeper=self._keeper, topics=self)
+        self.exchanges = Exchanges(
+            self.name, QueueNames(broker.queues.get), keeper=self._keeper, topics=self, limits=limits
+        )
         self._onward = OnwardQueues(broker, self.exchanges)
         self._declared: dict[str, DeclaredQueue] = {}
         self._stored = StoredQueues(broker.declarations, self.name, self._declared.values)
@@ -205,10 +208,12 @@ def vhost_names(text: str) -> frozenset[str]:
 class Vhosts:
     """One for each namespace of a broker that AMQP clients have used, or have kept something in.
 
-    names: namespaces that clients of the root may choose, beside their own, which is `/` to them
+    names   namespaces that clients of the root may choose, beside their own, which is `/` to them
+    limits  of the exchanges and bindings of each
     """
 
-    def __init__(self, names: Container[str] = ()) -> None:
+    def __init__(self, names: Container[str] = (), limits: ExchangeLimits = ExchangeLimits()) -> None:  # noqa: B008
+        self._limits = limits
         self._names = names
         self._of: dict[str, Vhost] = {}
 
@@ -237,7 +242,7 @@ class Vhosts:
                 del self._of[home.name]
                 found.close()
             self.forget_idle()
-            found = self._of[home.name] = Vhost(home)
+            found = self._of[home.name] = Vhost(home, self._limits)
         return found
 
     def present(self, broker: Broker) -> list[Vhost]:

@@ -8,6 +8,7 @@ import pytest
 from fanlight_broker.core.protocol_part import PluginError
 from fanlight_broker.protocols.amqp import connection_methods as first
 from fanlight_broker.protocols.amqp import entity_methods as entity
+from fanlight_broker.protocols.amqp.exchanges.ports import ExchangeLimits
 from fanlight_broker.protocols.amqp.frames import PROTOCOL_HEADER
 from fanlight_broker.protocols.amqp.vhost import Vhosts, vhost_names
 from tests.broker.core.reference import Reference, allow
@@ -122,6 +123,15 @@ def test_a_vhost_is_there_after_a_restart(tmp_path: Path) -> None:
     peer.publish("", b"1", "x")
     assert peer.counts("q") == (1, 0)
     assert [queue.name for queue in world.broker.queues] == ["root"]
+
+
+def test_exchanges_of_a_vhost_are_bounded() -> None:
+    world = World()
+    world.vhosts = Vhosts(limits=ExchangeLimits(exchanges_max=6))
+    peer = world.channel()
+    assert peer.ask(entity.ExchangeDeclare(exchange="x")) == entity.ExchangeDeclareOk()
+    peer.say(entity.ExchangeDeclare(exchange="y"))
+    assert peer.error() == (False, 406, (40, 10))
 
 
 def test_names_of_the_setting() -> None:
