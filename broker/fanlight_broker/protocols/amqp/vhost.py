@@ -25,7 +25,6 @@ from fanlight_broker.protocols.amqp.onward_queues import OnwardQueues
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 from fanlight_broker.protocols.amqp.stored_queues import PREFIX as QUEUES_PREFIX
 from fanlight_broker.protocols.amqp.stored_queues import QueueFacts, StoredQueues
-from fanlight_permissions.namespace_entries import NAME as NAMESPACE_NAME
 
 ROOT_VHOST: Final = "/"
 PROTOCOL: Final = "amqp"
@@ -199,6 +198,10 @@ class Vhost:
 def vhost_names(text: str) -> frozenset[str]:
     """Of the setting: names with commas between. Raises PluginError for one that is no name of a namespace."""
     names = frozenset(each.strip() for each in text.split(",") if each.strip())
+    if not names:
+        return names
+    from fanlight_permissions.namespace_entries import NAME as NAMESPACE_NAME  # here: few need it at the start
+
     for name in sorted(names):
         if NAMESPACE_NAME.fullmatch(name) is None:
             raise PluginError(f"amqp_vhosts: {name!r} is no name of a vhost: 1 to 64 letters, digits, _ and -")
