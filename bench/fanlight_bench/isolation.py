@@ -2,6 +2,7 @@
 
     python -m fanlight_bench isolation                        all pots, 5 rounds: 5 minutes
     python -m fanlight_bench isolation --pots rate,sessions --rounds 1 --duration 0.5
+    python -m fanlight_bench isolation --pots connections --set logins_percent=100      a setting of the broker
 
 A broker has a file of quotas, with small numbers for the user `a`, 1,000 messages a second among them. User `b` runs a
 scenario of `bench load` by MQTT. In each round it runs once alone and once, in turn before or after it, while a process
@@ -142,7 +143,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for number in range(options.rounds):
             row = {"pot": pot, "round": number}
             for beside in (False, True) if number % 2 == 0 else (True, False):
-                row |= measured(pot, options.scenario, options.duration, beside=beside)
+                row |= measured(
+                    pot, options.scenario, options.duration, beside=beside, attackers=options.attackers,
+                    chosen=options.set,
+                )
             rows.append(row)
             print(f"bench: {json.dumps(row)}", file=sys.stderr, flush=True)
     report = {"machine": machine(), "scenario": options.scenario, "bar": BAR, "kept": kept(rows), "runs": rows}
@@ -151,8 +155,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return FAILED if any(row.get("faults") for row in rows) else OK
 
 
-def measured(pot: str, scenario: str, duration: float, *, beside: bool) -> dict[str, Any]:
-    """One run of `b`, beside `a` or alone."""
+def measured(
+    pot: str, scenario: str, duration: float, *, beside: bool, attackers: int = 1, chosen: Sequence[str] = ()
+) -> dict[str, Any]:
+    """One run of `b`, beside some processes of `a` or alone. chosen: settings of the broker, NAME=VALUE."""
     broker_cpu, other_cpu = processors()
     with tempfile.TemporaryDirectory(prefix="fanlight-isolation-") as folder:
         passwords, quotas = Path(folder, "passwords"), Path(folder, "quotas.toml")
@@ -161,9 +167,12 @@ def measured(pot: str, scenario: str, duration: float, *, beside: bool) -> dict[
         over_rate = "refuse" if pot == "refused_rate" else "hold"
         quotas.write_text(QUOTAS.format(over_rate=over_rate))
         settings: dict[str, Any] = {"password_file": passwords, "quotas": quotas, "password_queue_max": 10_000}
+        settings |= dict(each.split("=", 1) for each in chosen)
         with Broker(cpu=broker_cpu, environment=byte_code(), **settings) as broker, on_cpu(other_cpu):
             port = broker.mqtt_port
-            with attacking(pot, port) if beside else contextlib.nullcontext():
+            with contextlib.ExitStack() as at_work:
+                for _ in range(attackers if beside else 0):
+                    at_work.enter_context(attacking(pot, port))
                 url = f"mqtt://b:{PASSWORD}@127.0.0.1:{port}"
                 result = run(scenario, url, duration=duration, warmup=0.5, pids=[broker.pid])
     name = "beside" if beside else "alone"
@@ -226,6 +235,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--scenario", default="pairs", help="of `bench load`, that `b` runs (%(default)s)")
     add("--rounds", type=int, default=5, metavar="N", help="of each pot (%(default)s)")
     add("--duration", type=float, default=2.0, metavar="SECONDS", help="measured, of a run (%(default)s)")
+    add("--attackers", type=int, default=1, metavar="N", help="processes of `a` (%(default)s)")
+    add("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the broker; may be repeated")
     add("--attack", choices=list(POTS), help=argparse.SUPPRESS)
     add("--port", type=int, default=0, help=argparse.SUPPRESS)
     return parser

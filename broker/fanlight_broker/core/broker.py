@@ -20,6 +20,7 @@ from fanlight_broker.core.declarations import Declarations
 from fanlight_broker.core.flow import Flow, Later, NextTurn
 from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.login_turns import LoginTurns
 from fanlight_broker.core.marks import Marks
 from fanlight_broker.core.namespace import Common, Namespace
 from fanlight_broker.core.namespace_counts import counts_of
@@ -68,7 +69,8 @@ class Broker(Namespace):
         self._journal: Journal = NO_JOURNAL
         self._formats: Callable[[bytes, str], int] | None = None
         super().__init__("", limits, Common(
-            ledger, Standstills(ledger), turns, Variants(), shares, flow, paces,
+            ledger, Standstills(ledger), turns, LoginTurns(ledger, next_turn, limits.logins_percent), Variants(),
+            shares, flow, paces,
             Marks(limits, shares, lambda number: number in self.everybody.by_number), Acknowledgements(flow),
             Declarations(), self.everybody, self.finish, self.home_of, later, wall,
         ), Unrestricted() if permissions is None else permissions)
@@ -174,6 +176,7 @@ class Broker(Namespace):
         ledger.handshakes.limit = limits.handshakes_bytes_max
         ledger.sessions.limit = limits.sessions_bytes_max
         ledger.subscriptions.limit = limits.subscriptions_bytes_max
+        self.login_turns.percent = limits.logins_percent
 
     def use_permissions(self, permissions: Permissions) -> None:
         """Put other permissions in force in all namespaces (`Namespace.permit`)."""

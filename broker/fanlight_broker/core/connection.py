@@ -16,6 +16,7 @@ transport advances the lane itself as long as the lane is `ready`, and calls `pr
 
 from abc import ABC, abstractmethod
 from enum import Enum, auto
+from functools import partial
 from typing import Any, Final
 
 from fanlight_broker.core.errors import FanlightError, LimitExceeded
@@ -24,6 +25,7 @@ from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.permissions import Origin
 from fanlight_broker.core.ports import Transport
 from fanlight_broker.core.quota import Quota
+from fanlight_broker.core.shares import principal_of
 from fanlight_broker.core.subscriber import Client, ClientConnection
 from fanlight_broker.wire.badge import Badge
 from fanlight_broker.wire.lane import ANY_SIZE, BLOCKED, FRAME, NEED_MORE, NO_ROOM, PUBLISH, TURN_OVER, Lane
@@ -287,11 +289,20 @@ class ProtocolConnection(ClientConnection, ABC):
 
     def verify(self, user: str | None, password: str | None, now: float, client: str = "") -> None:
         """Check the client's credentials. Nothing is read meanwhile. Raises FanlightError, as `welcome` does."""
+        address = principal_of("", self.transport.address, verified=False)
+        if self.broker.login_turns.enter(self, address, partial(self._verify_in_turn, user, password, client)):
+            identity = self.transport.authenticate(user, password, client)
+            if identity is not None:  # nothing to check: most brokers, and most connections of a storm
+                self.welcome(identity, now)
+                return
+        self.hold_input()
+
+    def _verify_in_turn(self, user: str | None, password: str | None, client: str) -> None:
+        """Its turn has come, while its input is held."""
+        now = self.transport.now()
         identity = self.transport.authenticate(user, password, client)
-        if identity is not None:  # nothing to check: most brokers, and most connections of a storm
-            self.welcome(identity, now)
-        else:
-            self.hold_input()
+        if identity is not None:
+            self.authenticated(identity, now)
 
     def hold_input(self) -> None:
         """Read nothing until `go_on`."""
@@ -376,6 +387,7 @@ class ProtocolConnection(ClientConnection, ABC):
     def leave(self, reason: str) -> None:
         """Close after sending what is in the outbox. `reason` is for the log."""
         self.state = ConnectionState.CLOSED
+        self.broker.login_turns.leave(self)
         self.lane.forget_receipts()
         self.end()
         self.transport.close(reason)
@@ -385,6 +397,7 @@ class ProtocolConnection(ClientConnection, ABC):
         self.inbox.clear()
         if not self.closed:  # else `leave` has done this
             self.state = ConnectionState.CLOSED
+            self.broker.login_turns.leave(self)
             self.lane.forget_receipts()
             self.end()
         if self.client is None:

@@ -132,6 +132,13 @@ class Limits:
         float, Ge(0.1), Le(300), Unit("seconds"),
         Reason("time to complete the handshake; bounds how long a slow-loris attack holds a connection"),
     ] = 5.0
+    logins_percent: Annotated[
+        int, Ge(1), Le(100), Unit("percent"),
+        Reason(
+            "of the loop's time, for clients that log in from one address while it passes others' messages; 100: they "
+            "never wait"
+        ),
+    ] = 5
     idle_seconds_max: Annotated[
         float, Ge(0), Le(86_400), Unit("seconds"),
         Reason(

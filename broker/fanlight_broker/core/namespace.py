@@ -18,6 +18,7 @@ from fanlight_broker.core.due import DueMessages
 from fanlight_broker.core.enforcement import Enforcement
 from fanlight_broker.core.flow import Flow, Later
 from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.login_turns import LoginTurns
 from fanlight_broker.core.marks import Marks
 from fanlight_broker.core.paces import Paces
 from fanlight_broker.core.permissions import Permissions
@@ -50,6 +51,7 @@ class Common(NamedTuple):
     ledger: Ledger
     standstills: Standstills
     turns: Turns
+    login_turns: LoginTurns
     variants: Variants
     shares: Shares
     flow: Flow
@@ -74,7 +76,7 @@ class Namespace:
         self.ledger, self.turns, self.flow, self.paces = common.ledger, common.turns, common.flow, common.paces
         self.standstills, self.variants, self.shares = common.standstills, common.variants, common.shares
         self.marks, self.acknowledgements = common.marks, common.acknowledgements
-        self.declarations = common.declarations
+        self.declarations, self.login_turns = common.declarations, common.login_turns
         self.finish = common.finish
         self.holders: list[Callable[[], bool]] = []  # of protocols: is something in it that the core does not know?
         part = ROUTES_PART if name else 1
