@@ -100,7 +100,7 @@ def tokens_of(settings: Settings) -> "TokenRules | None":
     return TokenRules(
         settings.token_keys_file, settings.token_issuer, settings.token_audience, settings.token_leeway_seconds,
         settings.token_user_claim, settings.token_groups_claim, settings.token_permissions_claim,
-        settings.token_limits_claim,
+        settings.token_limits_claim, settings.token_cache_max,
     )
 
 

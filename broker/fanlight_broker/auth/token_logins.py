@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 COUNTERS: Final[Mapping[str, str]] = {
     "tokens_checked": "Tokens checked",
+    "tokens_remembered": "Tokens accepted without a check because they were accepted before",
     "tokens_refused_busy": "Logins by token refused because too many waited after wrong credentials",
 }
 DELAYED_MAX: Final = 400  # logins that wait for the end of a penalty, each for some seconds at most
@@ -54,9 +55,10 @@ class TokenLogins:
             return identity
 
     def _check(self, tokens: "Tokens", token: str, user: str | None, place: str, name: str) -> Identity:
-        self._counts["tokens_checked"] += 1
+        remembered = tokens.remembered(token)
+        self._counts["tokens_checked" if remembered is None else "tokens_remembered"] += 1
         try:
-            identity = tokens.check(token)
+            identity = tokens.check(token) if remembered is None else remembered
             if user and user != identity.user:
                 raise AuthenticationFailed("the user name is not the one in the token")
         except AuthenticationFailed:

@@ -4,12 +4,17 @@ Each key is for one algorithm, which follows from the key and never from the tok
 refused, `none` with it. What a token says about keys (`jwk`, `jku`, `x5c`) is not looked at. A token needs `exp`, and
 is good for no longer than that: the connection ends then.
 
+A token that was accepted is remembered by a keyed hash, with what it says, until it expires or the keys are read again:
+a fleet that reconnects costs no signatures. Only whoever has the token can have its hash.
+
 Who comes to be checked, and when, is in token_logins.py.
 """
 
 import base64
 import json
+import os
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -23,6 +28,7 @@ from fanlight_broker.core.errors import AuthenticationFailed
 from fanlight_broker.core.identity import Identity
 
 TOKEN_BYTES_MAX: Final = 16 * 1024
+REMEMBERED_BYTES_MAX: Final = 2 * 1024  # of a token that is remembered: it bounds what an identity takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,7 @@ class TokenRules:
     groups_claim: str = "groups"
     permissions_claim: str = "permissions"
     limits_claim: str = "limits"
+    cache_max: int = 10_000  # accepted tokens that are remembered; 0: none
 
 
 class Tokens:
@@ -47,6 +54,12 @@ class Tokens:
         self._keys: Sequence[TokenKey] = read_keys(rules.keys_file)
         self._credentials = {key: _fingerprint(key, rules) for key in self._keys}
         self._clock = wall_clock
+        self._secret = os.urandom(32)
+        self._accepted: OrderedDict[bytes, Identity] = OrderedDict()  # by `_hash`; the least recently used first
+
+    def __len__(self) -> int:
+        """Tokens that are remembered."""
+        return len(self._accepted)
 
     def stands(self, credential: str) -> bool:
         """Whether a token that was accepted with this credential would be now, its time aside."""
@@ -64,8 +77,33 @@ class Tokens:
         user = claim_of(claims, self._rules.user_claim) if isinstance(claims, dict) else None
         return user[:USER_BYTES_MAX] if isinstance(user, str) else ""
 
+    def remembered(self, token: str) -> Identity | None:
+        """Who a token is of that was accepted before, and has not expired."""
+        if not self._accepted or len(token) > REMEMBERED_BYTES_MAX:
+            return None
+        known = self._hash(token)
+        identity = self._accepted.get(known)
+        if identity is None:
+            return None
+        if identity.expires is None or identity.expires <= self._clock():
+            del self._accepted[known]
+            return None
+        self._accepted.move_to_end(known)
+        return identity
+
     def check(self, token: str) -> Identity:
         """Who a token is of. Raises AuthenticationFailed."""
+        identity = self._check(token)
+        if self._rules.cache_max and len(token) <= REMEMBERED_BYTES_MAX:
+            self._accepted[self._hash(token)] = identity
+            if len(self._accepted) > self._rules.cache_max:
+                self._accepted.popitem(last=False)
+        return identity
+
+    def _hash(self, token: str) -> bytes:
+        return blake2b(token.encode(errors="surrogatepass"), key=self._secret, digest_size=32).digest()
+
+    def _check(self, token: str) -> Identity:
         import jwt
 
         if len(token) > TOKEN_BYTES_MAX:

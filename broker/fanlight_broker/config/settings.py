@@ -245,6 +245,10 @@ class Settings(
     token_limits_claim: Annotated[
         str, TOKENS, Unit("claim"), Reason("the claim with the user's limits: an object of whole numbers")
     ] = "limits"
+    token_cache_max: Annotated[
+        int, TOKENS, Ge(0), Le(1_000_000), Unit("tokens"),
+        Reason("accepted tokens remembered until they expire (as keyed hashes), of up to 2 KiB each; 0: none"),
+    ] = 10_000
     auth_url: Annotated[
         str | None, HOOK, Unit("URL"),
         Reason(

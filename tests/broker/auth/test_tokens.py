@@ -37,7 +37,7 @@ PRIVATE: dict[str, Any] = {
     "EdDSA": ed25519.Ed25519PrivateKey.generate(),
 }
 CRITICAL = "the token has critical extensions (crit)"
-RULES: dict[str, Any] = {"leeway": 10.0}
+RULES: dict[str, Any] = {"leeway": 10.0, "cache_max": 0}
 
 
 def public(algorithm: str) -> bytes:
@@ -303,6 +303,72 @@ async def test_wrong_tokens_delay_further_logins_of_the_address_and_of_the_user(
         await wrong(logins, one, token(exp=NOW - 60))
         assert len(clock.delays) == 2
         assert logins.counters()["tokens_checked"] == 9
+
+
+class Clock:
+    now = NOW
+
+
+def signed(**claims: Any) -> str:
+    return jwt.encode({"sub": "alice", "exp": NOW + 60, **claims}, SECRET, "HS256")
+
+
+def remembering(tmp_path: Path, clock: Clock, cache_max: int = 2) -> Tokens:
+    file = tmp_path / "secret"
+    file.write_text(SECRET)
+    return Tokens(TokenRules(file, leeway=10.0, cache_max=cache_max), lambda: clock.now)
+
+
+def test_an_accepted_token_is_remembered_until_it_expires(tmp_path: Path) -> None:
+    clock = Clock()
+    found, token = remembering(tmp_path, clock), signed(groups=["ops"])
+    assert found.remembered(token) is None
+    identity = found.check(token)
+    clock.now = NOW + 69.9
+    assert found.remembered(token) == identity
+    clock.now = NOW + 70.0
+    assert found.remembered(token) is None
+    assert len(found) == 0
+
+
+def test_what_is_remembered_is_bounded_and_the_least_recently_used_goes(tmp_path: Path) -> None:
+    found = remembering(tmp_path, Clock())
+    first, second, third = (signed(sub=name) for name in ("first", "second", "third"))
+    found.check(first)
+    found.check(second)
+    assert found.remembered(first) is not None
+    found.check(third)
+    assert len(found) == 2
+    assert found.remembered(first) is not None
+    assert found.remembered(second) is None
+    found.check(large := signed(groups=["x" * 200 + str(number) for number in range(10)]))
+    assert found.remembered(large) is None
+    none = remembering(tmp_path, Clock(), cache_max=0)
+    none.check(first)
+    assert len(none) == 0
+
+
+@pytest.mark.parametrize("change", [lambda text: text[:-2] + ("A" if text[-2] != "A" else "B") + text[-1], str.upper])
+def test_a_token_that_is_not_the_same_is_checked(tmp_path: Path, change: Any) -> None:
+    found, token = remembering(tmp_path, Clock()), signed()
+    found.check(token)
+    assert found.remembered(change(token)) is None
+    with pytest.raises(AuthenticationFailed):
+        found.check(change(token))
+    assert len(found) == 1
+
+
+async def test_a_login_with_a_remembered_token_is_not_checked_and_its_name_still_is(tmp_path: Path) -> None:
+    async with token_logins() as logins:
+        found, token = remembering(tmp_path, Clock()), signed()
+        for _ in range(3):
+            assert (await logins.identify(found, token, None, HERE)).user == "alice"
+        with pytest.raises(AuthenticationFailed, match="user name"):
+            await logins.identify(found, token, "bob", HERE)
+        counts = logins.counters()
+        assert (counts["tokens_checked"], counts["tokens_remembered"]) == (1, 3)
+        again = remembering(tmp_path, Clock())  # as after a reload
+        assert again.remembered(token) is None
 
 
 async def test_many_wrong_tokens_of_different_users_delay_the_address(tmp_path: Path) -> None:
