@@ -1,8 +1,11 @@
-"""TLS as a part: the certificate for all TLS ports, read again on SIGHUP."""
+"""TLS as a part: the certificate for all TLS ports. SIGHUP reads it again, in a thread: revocation lists may be long."""
+
+from collections.abc import Callable
+from functools import partial
 
 from fanlight_broker.config import Settings
 from fanlight_broker.net.tls import Tls, TlsError, TlsFiles
-from fanlight_broker.parts import Apply, Part, PartError
+from fanlight_broker.parts import Apply, Part, PartError, SideThread
 
 
 class Encryption(Part):
@@ -11,6 +14,8 @@ class Encryption(Part):
 
     def __init__(self, settings: Settings) -> None:
         self._files = tls_files_of(settings)
+        self._thread = SideThread()
+        self._prepared: Apply | None = None
 
     async def open(self) -> None:
         try:
@@ -18,16 +23,29 @@ class Encryption(Part):
         except TlsError as error:
             raise PartError(str(error)) from error
 
-    def reload(self, settings: Settings) -> Apply:
+    async def stop(self) -> None:
+        self._thread.stop()
+
+    async def prepare(self, settings: Settings) -> None:
+        self._prepared = None
         files, tls = tls_files_of(settings), self.tls
         if (files is None) != (tls is None):
             raise PartError("tls_certificate: TLS is turned on and off by a restart only; all else stays as it is, too")
-        if files is None or tls is None:
-            return super().reload(settings)
-        try:
-            return tls.prepare(files)
-        except TlsError as error:
-            raise PartError(str(error)) from error
+        if files is not None and tls is not None:
+            self._prepared = await self._thread.read(partial(_read, tls, files))
+
+    def reload(self, settings: Settings) -> Apply:
+        prepared, self._prepared = self._prepared, None
+        return prepared if prepared is not None else super().reload(settings)
+
+
+def _read(tls: Tls, files: TlsFiles, pause: Callable[[], None]) -> Apply:
+    """In a thread. Raises PartError."""
+    pause()
+    try:
+        return tls.prepare(files, pause)
+    except TlsError as error:
+        raise PartError(str(error)) from error
 
 
 def tls_files_of(settings: Settings) -> TlsFiles | None:

@@ -7,30 +7,35 @@ certificate has been revoked since, the serial numbers in the list are read here
 import base64
 import binascii
 import re
+from collections.abc import Callable
 from typing import Final
 
 SEQUENCE: Final = 0x30
 INTEGER: Final = 0x02
+BETWEEN_PAUSES: Final = 500  # serial numbers: about 1 ms
 UTC_TIME, GENERALIZED_TIME = 0x17, 0x18
 
 _PEM: Final = re.compile(r"-----BEGIN X509 CRL-----(.+?)-----END X509 CRL-----", re.DOTALL)
 
 
-def revoked_in(text: str) -> frozenset[int]:
-    """The serial numbers in the lists of a PEM file. Raises ValueError if a list cannot be read, or none is there."""
+def revoked_in(text: str, pause: Callable[[], None] | None = None) -> frozenset[int]:
+    """The serial numbers in the lists of a PEM file. Raises ValueError if a list cannot be read, or none is there.
+
+    pause: called now and then
+    """
     found: set[int] = set()
     lists = _PEM.findall(text)
     if not lists:
         raise ValueError("there is no revocation list in it, in PEM form ('-----BEGIN X509 CRL-----')")
     for each in lists:
         try:
-            found.update(_serials(base64.b64decode("".join(each.split()), validate=True)))
+            found.update(_serials(base64.b64decode("".join(each.split()), validate=True), pause))
         except (binascii.Error, IndexError):
             raise ValueError("a revocation list in it cannot be read") from None
     return frozenset(found)
 
 
-def _serials(octets: bytes) -> list[int]:
+def _serials(octets: bytes, pause: Callable[[], None] | None) -> list[int]:
     """Of one CertificateList (RFC 5280, 5.1). Raises ValueError, IndexError."""
     at, _ = _open(octets, 0, SEQUENCE)
     at, end = _open(octets, at, SEQUENCE)  # tbsCertList
@@ -46,6 +51,8 @@ def _serials(octets: bytes) -> list[int]:
             serial, last = _open(octets, _open(octets, at, SEQUENCE)[0], INTEGER)
             found.append(int.from_bytes(octets[serial:last], signed=True))
             at = _end(octets, at)
+            if pause is not None and len(found) % BETWEEN_PAUSES == 0:
+                pause()
     return found
 
 

@@ -53,9 +53,12 @@ class Tls:
     def __init__(self, files: TlsFiles) -> None:
         self.prepare(files)()
 
-    def prepare(self, files: TlsFiles) -> Callable[[], None]:
-        """Read the files, and change nothing. Returns what applies them to further connections. Raises TlsError."""
-        context, revoked = read(files), read_revoked(files)
+    def prepare(self, files: TlsFiles, pause: Callable[[], None] | None = None) -> Callable[[], None]:
+        """Read the files, and change nothing. Returns what applies them to further connections. Raises TlsError.
+
+        It may run in a thread. pause: called now and then, every 1 ms or so, while a long list is read.
+        """
+        context, revoked = read(files), read_revoked(files, pause)
 
         def apply() -> None:
             self.context, self._revoked, self._client_name = context, revoked, files.client_name
@@ -95,12 +98,12 @@ def read(files: TlsFiles) -> ssl.SSLContext:
     return context
 
 
-def read_revoked(files: TlsFiles) -> frozenset[int]:
+def read_revoked(files: TlsFiles, pause: Callable[[], None] | None = None) -> frozenset[int]:
     """The serial numbers of revoked certificates. Raises TlsError."""
     if files.client_crl is None:
         return frozenset()
     try:
-        return revoked_in(_text(files.client_crl, "tls_client_crl"))
+        return revoked_in(_text(files.client_crl, "tls_client_crl"), pause)
     except ValueError as error:
         raise TlsError(f"tls_client_crl {files.client_crl}: {error}") from None
 

@@ -61,3 +61,9 @@ def test_a_file_without_a_list_is_refused() -> None:
     for text in ("", "-----BEGIN CERTIFICATE-----", "-----BEGIN X509 CRL-----\n!\n-----END X509 CRL-----"):
         with pytest.raises(ValueError, match="revocation list"):
             revoked_in(text)
+
+
+def test_a_long_list_is_read_with_pauses() -> None:
+    pauses: list[None] = []
+    assert len(revoked_in(crl(list(range(1, 1_201))), lambda: pauses.append(None))) == 1_200
+    assert len(pauses) == 2
