@@ -1,4 +1,4 @@
-"""TLS as a part: the certificate for all TLS ports. SIGHUP reads it again, in a thread: revocation lists may be long."""
+"""TLS as a part: the certificate for all TLS ports. SIGHUP reads it again, in a thread: it may have long lists."""
 
 from collections.abc import Callable
 from functools import partial
