@@ -43,7 +43,7 @@ from fanlight_permissions.permission_rule import (
     value_of,
 )
 from fanlight_permissions.plain_rows import PlainRows
-from fanlight_permissions.reading import TableLimits, did_you_mean, file_text, switch
+from fanlight_permissions.reading import TableLimits, did_you_mean, file_text, never, switch
 from fanlight_permissions.table import CLOSED, Effects, PermissionTable, in_order
 from fanlight_permissions.topics import text_of
 from matchcore.patterns import selector_of
@@ -77,10 +77,6 @@ class PermissionFile(NamedTuple):
 
 class WrongPermission(ValueError):
     """What is wrong with one rule."""
-
-
-def never() -> None:
-    """No pause."""
 
 
 def load(path: Path, limits: TableLimits, pause: Callable[[], None] = never) -> PermissionTable:

@@ -35,6 +35,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
+def never() -> None:
+    """No pause."""
+
+
 def file_text(path: Path, bytes_max: int) -> str:
     """The text of a file. Raises ValueError, which names the file and the line."""
     try:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from fanlight_permissions.parties import EVERYBODY, Parties, is_name
 from fanlight_permissions.permission_rule import WILD, Pattern, PermissionRule, starts_wild
 from fanlight_permissions.plain_rows import PlainRows
-from fanlight_permissions.reading import TableLimits
+from fanlight_permissions.reading import TableLimits, never
 from fanlight_permissions.scopes import Kind, behind, key_word, kind_of
 from fanlight_permissions.topics import SEPARATORS, SYNTAXES, WORDS_CEILING, first_word
 from fanlight_permissions.waiting import PackedRule, WaitingRules
@@ -55,7 +55,7 @@ class RuleStore:
         self._bits: dict[int, int] = {}  # these, each once
         self._parties_seen: dict[tuple[str, str], int] = {}  # by attribute and name, while rules are inserted
         self._may_wait = waiting
-        self._pause: Callable[[], None] = _never
+        self._pause: Callable[[], None] = never
         self._put = 0  # rules, one by one, since the last pause
         self.waiting = WaitingRules()
         self.waiting.packed.append(None)  # everybody
@@ -82,7 +82,7 @@ class RuleStore:
                 since = 0
                 pause()
         self._parties_seen.clear()
-        self._pause = _never
+        self._pause = never
 
     def _insert(self, rule: PermissionRule) -> None:
         rank = len(self.allows)
@@ -233,10 +233,6 @@ class RuleStore:
             return
         for word in (first, b"") if first else by_first:
             yield from by_first.get(word, ())
-
-
-def _never() -> None:
-    """No pause."""
 
 
 def _own_error(pattern: Pattern, error: InvalidFilter) -> InvalidFilter:

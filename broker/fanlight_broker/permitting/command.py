@@ -20,8 +20,9 @@ from fanlight_broker.permitting.explaining import Request, unmet
 from fanlight_broker.permitting.permission_faults import Conflict, ShadowedRule, conflicts, shadowed, warnings
 from fanlight_permissions.class_grant import DEFAULT
 from fanlight_permissions.own_rules import own_rules
-from fanlight_permissions.permission_file import PermissionFileError, compile_permissions, never, read
+from fanlight_permissions.permission_file import PermissionFileError, compile_permissions, read
 from fanlight_permissions.permission_rule import PermissionRule, spelling_of
+from fanlight_permissions.reading import never
 from fanlight_permissions.table import PermissionTable, in_order
 
 OWN_FILE_BYTES_MAX: Final = 64 * 1024
