@@ -266,3 +266,26 @@ def test_nothing_is_delivered_that_the_plain_interpreter_denies(actions: list[tu
                 model.subscribe(*arguments)
             case _:
                 model.publish(*arguments)
+
+
+def test_many_classes_in_turn_are_asked_once_each() -> None:
+    world = World()
+    names = [f"u{number}" for number in range(40)]
+    clients = [world.client(("native", "mqtt5")[number % 2], name) for number, name in enumerate(names)]
+    reader = world.client("native", "reader")
+    assert reader.subscribe("#")
+    denied: set[str] = set()
+    for changed in ((), ("u3", "u20"), ("u20",), ()):
+        denied = set(changed)
+        rules = Reference(*(deny("publish", "a", user=name) for name in changed), allow("all"), first=64)
+        world.broker.use_permissions(rules)
+        world.turn()
+        asked = []
+        for _ in range(3):
+            for client, name in zip(clients, names, strict=True):
+                for topic in ("a", "b"):
+                    client.publish(topic, name.encode())
+                    got = [payload for _, payload in reader.got()]
+                    assert got == ([] if topic == "a" and name in denied else [name.encode()])
+            asked.append(sum(grant.asked for grant in rules.grants.values() if grant.asker.user not in denied))
+        assert asked[2] == asked[1] == asked[0]

@@ -30,9 +30,9 @@ from fanlight_bench.micro.case import QUICK_TURNS, TURNS, Effort, measured
 OK, WORSE, WRONG = 0, 1, 2
 BENCHES = (
     "parse", "fields", "route", "fan_out", "flush", "lanes", "publish", "cold", "exchanges", "bindings", "ruling",
-    "permitted", "paced", "permitting", "logins", "match", "insert", "remove", "mix", "names", "frozen", "records",
-    "archive_index", "source_index", "replay_all", "memory", "screens", "rules", "selecting", "rows",
-    "connect", "subscribe", "log", "restart", "engines",
+    "permitted", "permission_classes", "paced", "permitting", "logins", "match", "insert", "remove", "mix", "names",
+    "frozen", "records", "archive_index", "source_index", "replay_all", "memory", "screens", "rules", "selecting",
+    "rows", "connect", "subscribe", "log", "restart", "engines",
 )  # fmt: skip
 
 

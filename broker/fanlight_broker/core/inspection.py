@@ -24,6 +24,7 @@ from fanlight_broker.core.shares import Share, SharedPot, Shares
 from fanlight_broker.core.subscriber import Client, Session
 from fanlight_broker.core.subscription import Subscription, group_name_of, number_of
 from fanlight_broker.core.topics import SYNTAXES, masked
+from fanlight_broker.wire import permits
 from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.routes import RouteCache
 
@@ -78,6 +79,7 @@ COUNTERS: Final[Mapping[str, str]] = {
     "routes_evicted": "Routes removed because the cache was full",
     "route_hits": "Messages whose route was in the cache",
     "route_misses": "Look-ups of routes that were not in the cache",
+    "permits_evicted": "Permits of classes that made room for others in the table beside the routes: asked for again",
     "namespaces_begun": "Namespaces that began, because a client of one came or something of one was in the store",
     "namespaces_refused": "Clients refused because of namespaces_max",
     "publishes_repeated": "Messages dropped by deduplication: their mark had been accepted before",
@@ -109,6 +111,7 @@ GAUGES: Final[Mapping[str, str]] = {
     "session_bytes": "Bytes of sessions: identifiers, users, wills and tables, without their messages",
     "subscription_bytes": "Bytes of subscriptions, with their filters and the filter index, estimated",
     "route_bytes": "Bytes of the routes in the cache, estimated",
+    "permit_bytes": "Bytes of the table of permits of classes that routes have no room for",
     "sessions": "MQTT sessions, connected and disconnected",
     "sessions_away": "Sessions whose client is not connected",
     **queue_views.GAUGES,
@@ -182,6 +185,7 @@ class BrokerInspection:
             "bytes_out": ledger.bytes_out,
             "receipts": ledger.receipts,
             "messages_unroutable": ledger.unroutable,
+            "permits_evicted": permits.counts()[2],
             "messages_filtered": ledger.filtered,
             "dropped_newest": ledger.dropped_newest,
             "dropped_oldest": ledger.dropped_oldest,
@@ -224,6 +228,7 @@ class BrokerInspection:
             "namespaces": len(broker.namespaces),
             "connections": len(broker.everybody),
             "outbox_bytes": broker.ledger.used,
+            "permit_bytes": permits.counts()[1],
             "inbox_bytes": broker.ledger.inboxes.used,
             "tls_bytes": broker.ledger.secured.used,
             "handshake_bytes": broker.ledger.handshakes.used,

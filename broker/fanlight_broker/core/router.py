@@ -63,6 +63,7 @@ from fanlight_broker.wire.ledger import Account, Ledger
 from fanlight_broker.wire.message import Message, Variant, Variants
 from fanlight_broker.wire.named_queue import NamedQueue
 from fanlight_broker.wire.outbox import Owner
+from fanlight_broker.wire.permits import forget_permits
 from fanlight_broker.wire.queue import Queue
 from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.routes import RouteCache
@@ -184,6 +185,7 @@ class Router:
     def forget_permits(self) -> None:
         """Permissions have changed: no route that is kept knows any more who may publish on it, or read partly."""
         self.routes.altered(b"#", WILDCARDS_HIDE.index(False))  # in the syntax where that is every topic
+        forget_permits()
 
     @property
     def built(self) -> int:

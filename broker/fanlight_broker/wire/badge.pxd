@@ -1,6 +1,6 @@
 # What a connection shows for what its client may do: the badge of its permission class.
 #
-#   Lane.badge --number--> Route.permits: a bit, or one of a few numbers         what was asked before
+#   Lane.badge --number--> Route.permits: a bit, one of a few numbers, a table   what was asked before
 #        |                    '-- no --> ask, in Python: yes is kept in the route
 #        '-- None: everything is permitted                                       nothing is asked
 #

@@ -13,6 +13,7 @@ from fanlight_broker.wire.archive_tap cimport ArchiveTap
 from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.message cimport Message
 from fanlight_broker.wire.outbox cimport Outbox
+from fanlight_broker.wire.permits cimport permit_known
 from fanlight_broker.wire.retained cimport RetainedEntry
 from fanlight_broker.wire.screening cimport RouteScreens
 
@@ -36,19 +37,21 @@ cdef class Route:
         readonly bint ruled               # a routing rule may act on the topic's messages: Python decides on each
         # Permission classes of which is known that they may publish, retain, request here: see badge.pxd.
         uint64_t permitted[3]             # a bit for each of the first
-        uint32_t permitted_too[4]         # others, the last that were found: 4 * number + kind; 0 is nobody
+        uint32_t permitted_too[4]         # others, the last that were asked about: 4 * number + kind; 0 is nobody
         unsigned char permitted_next      # the place that is used next
+        uint64_t permit_serial            # its own, under which still others are in a table: permits.pxd; 0: none are
 
     cdef int permit(self, int number, int kind) noexcept
     cdef int forget_permits(self) noexcept
 
     cdef inline bint permits(self, int number, int kind) noexcept:
-        """Is it known that a class may do this? All numbers from 64 on are looked for one by one."""
+        """Is it known that a class may do this? A number from 64 on is one of the four here, or in the table."""
         if number < 64:
             return self.permitted[kind] >> number & 1
         cdef uint32_t wanted = 4 * <uint32_t> number + kind
         return self.permitted_too[0] == wanted or self.permitted_too[1] == wanted or self.permitted_too[2] == wanted \
-            or self.permitted_too[3] == wanted
+            or self.permitted_too[3] == wanted \
+            or (self.permit_serial != 0 and permit_known(self.permit_serial, wanted))
 
     cdef int set_targets(self, list targets, list groups, RouteScreens screens) except -1
     cdef Outbox blocker(self, Outbox publisher)

@@ -10,11 +10,12 @@ from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.message cimport Message
 from fanlight_broker.wire.msgpack cimport is_utf8
 from fanlight_broker.wire.outbox cimport Outbox
+from fanlight_broker.wire.permits cimport permit_keep, permit_serial
 from fanlight_broker.wire.screening cimport RouteScreens
 from fanlight_broker.wire.target cimport Members, Target
 
 cdef enum:
-    ROUTE_BYTES = 304            # of a route without its topic and targets: two objects, a list, table entries
+    ROUTE_BYTES = 312            # of a route without its topic and targets: two objects, a list, table entries
     MERGED_BYTES = 256           # of a target made for a route: two objects and a list
 
 
@@ -52,6 +53,10 @@ cdef class Route:
         if number < 64:
             self.permitted[kind] |= <uint64_t> 1 << number
         else:
+            if self.permitted_too[self.permitted_next]:    # it makes room, and is not forgotten
+                if not self.permit_serial:
+                    self.permit_serial = permit_serial()
+                permit_keep(self.permit_serial, self.permitted_too[self.permitted_next])
             self.permitted_too[self.permitted_next] = 4 * <uint32_t> number + kind
             self.permitted_next = (self.permitted_next + 1) & 3
         return 0
@@ -62,6 +67,7 @@ cdef class Route:
             self.permitted[i] = 0
         for i in range(4):
             self.permitted_too[i] = 0
+        self.permit_serial = 0
         return 0
 
     def __len__(self):
