@@ -17,13 +17,12 @@ from fanlight_permissions.scopes import (
     Scope,
     behind,
     filled,
-    has_names,
     key_word,
     met,
     scope_of,
     words_of,
 )
-from fanlight_permissions.topics import ANY_WORDS, SEPARATORS, SYNTAXES, WORDS_CEILING, first_word
+from fanlight_permissions.topics import ANY_WORDS, SYNTAXES, WORDS_CEILING, first_word
 from matchcore.errors import TopicError
 from matchcore.filters import FilterIndex
 from matchcore.grammar import parse_filter, split_topic
@@ -34,9 +33,10 @@ from matchcore.selector import Selector
 
 COMPARED_MAX: Final = 1_000  # filters that one filter is compared with; past it nothing is proven
 DENIED: Final = Verdict(False)
+DOLLAR: Final = ord("$")
 DEFAULT: Final = "default"  # the rule of a decision that is the default's
 
-Quick = tuple[tuple[bytes, ...], list[tuple[bytes, Probes]]]
+Quick = tuple[tuple[bytes, ...], tuple[tuple[bytes, Probes], ...]]
 """What a decision asks: key words with their separator, and others with the names that the topic must have."""
 
 
@@ -48,7 +48,9 @@ class RuleTable(Protocol):
     allows: bytearray
     hits: Counter[int]
     nothing: int
+    verdicts: dict[int, Verdict]  # of some rules
 
+    def verdict(self, rank: int) -> Verdict: ...
     def label(self, rank: int) -> str: ...
     def name_of(self, rank: int) -> str: ...
     def default(self, action: Action, topic: bytes, syntax: str) -> Verdict: ...
@@ -84,9 +86,10 @@ class ClassGrant:
 
     def _quick_of(self, action: Action, syntax: str) -> Quick:
         scopes = self._scopes_of(action)
-        found = tuple(each.before[syntax] for each in scopes if not each.probes), [
-            (each.before[syntax], each.probes) for each in scopes if each.probes
-        ]
+        found = (
+            tuple([each.before[syntax] for each in scopes if not each.probes]),
+            tuple([(each.before[syntax], each.probes) for each in scopes if each.probes]),
+        )
         self._quick[syntax][action] = found
         return found
 
@@ -109,24 +112,21 @@ class ClassGrant:
     ) -> Verdict:
         """Raises InvalidTopic, as matchcore does."""
         table = self._table
-        if not topic or table.where or topic.startswith(b"$"):
+        if not topic or table.where or topic[0] == DOLLAR:
             return self._decide_slowly(action, topic, syntax, fields)
         quick = self._quick[syntax].get(action)
         if quick is None:
             quick = self._quick_of(action, syntax)
-        keys, named = quick
-        if named:
-            words = topic.split(SEPARATORS[syntax])
-            keys += tuple([before for before, probes in named if has_names(words, probes)])
         try:
-            best = least_id(table.index, keys, topic, syntax)
+            best = least_id(table.index, quick[0], topic, syntax, quick[1])
         except TopicError:
             split_topic(topic, syntax, max_words=WORDS_CEILING)  # raises the topic's own error
             return DENIED  # it is longer than any that a client may publish on
         if best is None:
             return table.default(action, topic, syntax)
-        table.hits[best] += 1
-        return Verdict(table.allows[best] == 1, table.name_of(best))
+        hits = table.hits
+        hits[best] = hits.get(best, 0) + 1  # `+=` calls the class of a Counter
+        return table.verdicts.get(best) or table.verdict(best)
 
     def _decide_slowly(self, action: Action, topic: bytes, syntax: str, fields: Fields | None) -> Verdict:
         """The same, where topics are reserved, or rules have a `where`."""

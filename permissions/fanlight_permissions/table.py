@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from fanlight_permissions.personal import PersonalGrant, PersonalGrants
 
 Effects = Mapping[Action, bool]
+VERDICTS_MAX: Final = 4_096  # kept, some 200 bytes each; then all are made again
 CLOSED: Final[Effects] = {action: action is Action.CONNECT for action in Action}  # who comes in is authenticated
 
 
@@ -71,6 +72,7 @@ class PermissionTable(RuleStore):
         self._given = 0
         self._personal: PersonalGrants | None = None
         self.hits: Counter[int] = Counter()  # decisions, by the numbers of rules
+        self.verdicts: dict[int, Verdict] = {}  # of rules that have decided lately, VERDICTS_MAX
         self.fill(rules, pause)
         self.nothing = len(self.allows)  # in place of the number of a rule
         self._known: list[Kind] = list(self.kinds)  # by their numbers
@@ -85,6 +87,13 @@ class PermissionTable(RuleStore):
 
     def label(self, rank: int) -> str:
         return "" if rank == self.nothing else self.name_of(rank)
+
+    def verdict(self, rank: int) -> Verdict:
+        """Of a rule, whatever a message says."""
+        if len(self.verdicts) >= VERDICTS_MAX:
+            self.verdicts.clear()
+        made = self.verdicts[rank] = Verdict(self.allows[rank] == 1, self.name_of(rank))
+        return made
 
     # -- classes ------------------------------------------------------------------------------------------------------
 

@@ -43,6 +43,37 @@ def test_it_is_the_smallest_of_what_each_key_finds(given, keys, topic, syntax, t
     assert least_id(index, asked, text.encode(), syntax) == min(found, default=None)
 
 
+places = st.tuples(
+    st.sampled_from([-5, -3, -2, -1, 0, 1, 2, 3, 5]), st.lists(st.sampled_from(["", "a", "b", "aa"]), max_size=2)
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(KEYS), st.lists(places, max_size=2)), max_size=4),
+    st.lists(st.sampled_from(["", "a", "b", "aa"]), min_size=1, max_size=4), st.sampled_from(list(SEPARATORS)),
+)
+def test_a_named_key_counts_where_its_words_stand(given, topic, syntax) -> None:  # type: ignore[no-untyped-def]
+    index = FilterIndex()
+    for id, key in enumerate(KEYS):
+        index.insert(f"{key}.#", id)
+    separator = SEPARATORS[syntax]
+
+    def stands(place: int, words: list[str]) -> bool:
+        at = place - 1 if place > 0 else place
+        return place != 0 and -len(topic) <= at < len(topic) and topic[at] in words
+
+    asked = tuple(
+        (f"{key}{separator}".encode(), tuple((place, tuple(map(str.encode, words))) for place, words in named))
+        for key, named in given
+    )
+    text = separator.join(topic)
+    found = [KEYS.index(key) for key, named in given if text and all(stands(*each) for each in named)]
+    if text:
+        assert least_id(index, (), text.encode(), syntax, asked) == min(found, default=None)
+        assert least_id(index, (f"k2{separator}".encode(),), text.encode(), syntax, asked) == min([2, *found])
+
+
 def test_what_is_wrong_is_said() -> None:
     index = FilterIndex(4)
     index.insert("k.#", 1)
@@ -50,6 +81,8 @@ def test_what_is_wrong_is_said() -> None:
         least_id(index, (b"k.",), b"a.b.c.d", "amqp")
     with pytest.raises(TypeError):
         least_id(index, ("k.",), b"a", "amqp")  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        least_id(index, (), b"a", "amqp", ((b"k.", ((1, ["a"]),)),))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="syntax"):
         least_id(index, (b"k.",), b"a", "nats")
 

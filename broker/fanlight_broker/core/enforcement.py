@@ -107,6 +107,7 @@ class Enforcement:
         self._fields: FieldsOf | None = None
         self._logged: set[int] = set()
         router.leave_out_with(self.may_read)
+        router.ledger.restricted = self.restricted
 
     @property
     def restricted(self) -> bool:
@@ -125,6 +126,7 @@ class Enforcement:
         self._idle.clear()
         self._readable.clear()
         self.permissions = permissions
+        self._router.ledger.restricted = self.restricted  # lanes that have no badge yet do not go on either
         self.generation += 1
         self._fields = None
         self._logged.clear()

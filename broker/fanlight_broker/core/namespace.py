@@ -150,9 +150,8 @@ class Namespace:
         """Put other permissions in force, between two messages. What they do not allow any more is ended, some in a
         turn: until it is looked at, what is in force goes on by those that allowed it.
         """
-        was_restricted = self.enforcement.restricted
         self.enforcement.use(permissions)
-        self.rechecking.begin(unasked=not was_restricted and self.enforcement.restricted)
+        self.rechecking.begin()
 
     def ask_again(self, *, always: bool = False) -> None:
         """Ask the permissions in force about what is in force and was not asked about, or is to be asked otherwise.

@@ -14,7 +14,7 @@ from typing import Final
 
 from fanlight_broker import event_log
 from fanlight_broker.core.clients import Clients
-from fanlight_broker.core.enforcement import UNKNOWN, Enforcement
+from fanlight_broker.core.enforcement import Enforcement
 from fanlight_broker.core.errors import FanlightError, NotPermitted
 from fanlight_broker.core.permissions import Action
 from fanlight_broker.core.queues import Queues
@@ -49,11 +49,8 @@ class Rechecking:
         self._namespace = namespace
         enforcement.renewed = self.renewed
 
-    def begin(self, *, unasked: bool = False) -> None:
-        """Ask again about everything. unasked: nothing was restricted before, so no lane has asked."""
-        if unasked:
-            for client in self._clients:
-                client.connection.use_badge(UNKNOWN)
+    def begin(self) -> None:
+        """Ask again about everything."""
         self._round += 1
         self._go_on(self._everybody(), self._round)
 

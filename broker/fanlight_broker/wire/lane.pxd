@@ -49,7 +49,7 @@ cdef class Lane(Receiver):
         readonly Py_ssize_t routed        # subscriptions that the last PUBLISH went to, a queue group counting once
         readonly bint unkept              # each of them had a queue without room for it
         uint64_t position                 # where the journal was before that: if it is further, something has taken it
-        public Badge badge                # what its client may publish; None: everything
+        public Badge badge                # what its client may publish; None: everything, if nobody is restricted
         public Receipts receipts          # where acknowledgements wait until what they acknowledge is stored; None:
                                           # none do
         readonly str fault                # what is wrong, after FAULT
@@ -84,7 +84,7 @@ cdef class Lane(Receiver):
         if self.outbox.pace is not None and self.outbox.pace.owes(self.ledger.now, True):
             return False
         if self.badge is None:
-            return True
+            return not self.ledger.restricted
         if self.badge.validity.over:
             return False
         number = self.badge.number

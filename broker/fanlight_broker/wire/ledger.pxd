@@ -76,6 +76,7 @@ cdef class Ledger:
         # When this turn of the loop must end, by `clock`.
         public double turn_ends
         public double turn_cpu_max        # seconds of CPU of the longest turn so far
+        public bint restricted            # permissions are in force: a lane without a badge leaves all to Python
         public object clock               # a function without arguments, by its owner; None: no turn is ever over
         Py_ssize_t copies
         # Memory: bytes unsent or waiting for credit, of all outboxes.

@@ -51,6 +51,7 @@ class Ledger:
     standstill: float
     turn_ends: float
     turn_cpu_max: float
+    restricted: bool
     clock: Callable[[], float] | None
     used: int
     limit: int
