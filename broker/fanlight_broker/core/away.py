@@ -16,7 +16,7 @@ class AwaySessions:
 
     def add(self, session: Session, at: float) -> None:
         """Its client has left; it expires at this time (inf: never)."""
-        sessions = self._by_share.setdefault(session.share, {})
+        sessions = self._by_share.setdefault(session.share.root, {})
         sessions[session] = None
         hide(sessions, self._by_share)
         if at < inf:
@@ -26,9 +26,9 @@ class AwaySessions:
         """Those of before a restart, and when they expire."""
         expiring = []
         for session, at in found:
-            sessions = self._by_share.get(session.share)
+            sessions = self._by_share.get(session.share.root)
             if sessions is None:
-                sessions = self._by_share[session.share] = {}
+                sessions = self._by_share[session.share.root] = {}
             sessions[session] = None
             hide(sessions)
             if at < inf:
@@ -38,17 +38,17 @@ class AwaySessions:
 
     def discard(self, session: Session) -> None:
         """Its client is back, or it has ended."""
-        sessions = self._by_share.get(session.share)
+        sessions = self._by_share.get(session.share.root)
         if sessions is None or session not in sessions:  # then it has no deadline either
             return
         self._expiring.discard(session)
         del sessions[session]
         if not sessions:
-            del self._by_share[session.share]
+            del self._by_share[session.share.root]
 
     def of(self, share: Share) -> Collection[Session]:
         """Those of one principal, the one longest away first."""
-        found = self._by_share.get(share)
+        found = self._by_share.get(share.root)
         return () if found is None else found.keys()
 
     def overdue(self, session: Session, now: float) -> bool:

@@ -22,6 +22,7 @@ from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.login_turns import LoginTurns
 from fanlight_broker.core.marks import Marks
+from fanlight_broker.core.moving import bind_holders
 from fanlight_broker.core.namespace import Common, Namespace
 from fanlight_broker.core.namespace_counts import counts_of
 from fanlight_broker.core.namespaces import Namespaces
@@ -185,6 +186,7 @@ class Broker(Namespace):
 
     def use_quotas(self, quotas: Quotas) -> None:
         """Put other quotas in force, for whoever is connected and whoever comes."""
+        bind_holders(self.shares, quotas, self.turns)
         for each in self.everywhere():
             each.clients.use_quotas(quotas, self.turns, lambda: self.ledger.now)
 

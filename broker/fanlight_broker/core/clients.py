@@ -10,6 +10,7 @@ from fanlight_broker.core.enforcement import Enforcement
 from fanlight_broker.core.errors import LimitExceeded
 from fanlight_broker.core.flow import Flow
 from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.moving import follow, share_of
 from fanlight_broker.core.paces import Paces
 from fanlight_broker.core.permissions import NOWHERE, Asker, Origin
 from fanlight_broker.core.pools import Pools
@@ -114,13 +115,14 @@ class Clients:
             share = self._shares.of(principal_of(user, address, verified=verified, namespace=origin.namespace))
             quota = self.quota_of(asker, limits)
             self.check(share, quota)
+            share = share_of(self._shares, share, quota)
             subscriber = Subscriber(
                 name, user, protocol, format, share, new_inbox(), verified, label, origin=origin
             )
         else:
             quota = self.quota_of(subscriber.asker, limits)
-        self._shares.join(subscriber.share)
         client = Client(number, subscriber, agent, address, port, outbox, connection, format, now, limits)
+        client.parts = self._shares.join(subscriber.share)
         self._apply(client, quota, now)
         subscriber.client = client
         outbox.owner = client
@@ -148,8 +150,9 @@ class Clients:
             self._enforcement.leave(client.subscriber)
         self.paces.leave(client.outbox, now)
         self.pools.leave(client.memberships)
-        client.subscriber.share.ended(client.outbox)
-        self._shares.leave(client.subscriber.share)
+        for each in client.parts:
+            each.ended(client.outbox)
+        self._shares.leave(client.parts)
         client.outbox.discard()
         client.connection = CLOSED_CONNECTION
         if client.subscriber.client is client:
@@ -180,8 +183,9 @@ class Clients:
             if self.quotas is not quotas or client.connection is CLOSED_CONNECTION:
                 continue
             quota = self.quota_of(client.subscriber.asker, client.limits)
-            client.subscriber.share.bound(quota.pots)
-            client.subscriber.share.entry = quota
+            root = client.subscriber.share.root
+            root.bound(quota.pots)
+            root.entry = quota
             self._apply(client, quota, now())
             client.connection.use_quota(quota)
             if turns.over():
@@ -190,6 +194,7 @@ class Clients:
 
     def _apply(self, client: Client, quota: Quota, now: float) -> None:
         """Bound a client, and its session's queue, by a quota and what holds beside it."""
+        follow(self._shares, client, quota)
         held, subscriber = held_by(client.subscriber.share, quota), client.subscriber
         self.paces.join(client.outbox, held, now)
         before, client.memberships = client.memberships, self.pools.join(held)
@@ -201,6 +206,7 @@ class Clients:
     def check(self, share: Share, quota: Quota, ending: Client | None = None, will: Will | None = None) -> None:
         """Bound a principal by its quota. Raises LimitExceeded if it may have no connection more, or not this will.
 
+        share   the principal's
         ending  a client that is about to end
         """
         share.bound(quota.pots)
@@ -210,7 +216,7 @@ class Clients:
         if will is not None:
             self.check_size(len(will.message.topic) + len(will.message.payload), quota.least("message_bytes"))
         most = quota.connections
-        if most is not None and share.clients - (ending is not None and ending.subscriber.share is share) >= most:
+        if most is not None and share.clients - (ending is not None and ending.subscriber.share.root is share) >= most:
             raise self._shares.refusal_of_connection(share, most)
         full = self.pools.full(held_by(share, quota), ending.memberships if ending is not None else ())
         if full is not None:

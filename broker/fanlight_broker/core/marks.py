@@ -93,7 +93,7 @@ class Marks:
         if not self._connected(found.connection):
             return
         user = f"the producer {mark.producer!r} is in use by connection {found.connection} of {found.share.principal}"
-        if found.share is not client.subscriber.share:
+        if found.share.root is not client.subscriber.share.root:
             self.refused += 1
             raise NotPermitted(f"{user}; choose another name, or wait until that connection is closed")
         batch, sequence = found.place
@@ -138,21 +138,33 @@ class Marks:
         if key not in share.producers:
             self._make_room(share)
             self.shares.charge(share, SharedPot.MARKS)
-        for order in (self._known, share.producers):
-            order.pop(key, None)
+        self._known.pop(key, None)
         self._known[key] = progress = ProducerProgress(place, share, connection)
-        share.producers[key] = None
-        hide(key, place, progress, self._known, share.producers)
+        for each in share.with_parts:
+            each.producers.pop(key, None)
+            each.producers[key] = None
+            hide(each.producers)
+        hide(key, place, progress, self._known)
 
     def _make_room(self, share: Share) -> None:
-        """Remove the principal's least recently used producers; if it has none, those of the principal with most."""
-        if not self.shares.admits(share, SharedPot.MARKS) or len(self) >= self.limits.marks_max:
-            while self._known and (not self.shares.fits(share, SharedPot.MARKS) or len(self) >= self.limits.marks_max):
-                loser = share if share.producers else max(self.shares, key=lambda each: len(each.producers))
-                self._take_out(next(iter(loser.producers)))
-                self.forgotten += 1
+        """Remove the least recently used producers of whoever has no room: the principal, or another holder of a quota.
+
+        Where all producers together are too many, and the principal has none, those of the principal with most.
+        """
+        self.shares.admits(share, SharedPot.MARKS)
+        for part in share.parts:
+            while part.producers and not self.shares.fits(part, SharedPot.MARKS):
+                self._forget(next(iter(part.producers)))
+        while self._known and len(self) >= self.limits.marks_max:
+            loser = share.root if share.root.producers else max(self.shares, key=lambda each: len(each.producers))
+            self._forget(next(iter(loser.producers)))
+
+    def _forget(self, key: tuple[str, str]) -> None:
+        self._take_out(key)
+        self.forgotten += 1
 
     def _take_out(self, key: tuple[str, str]) -> None:
         share = self._known.pop(key).share
-        del share.producers[key]
+        for each in share.with_parts:
+            del each.producers[key]
         self.shares.refund(share, SharedPot.MARKS)

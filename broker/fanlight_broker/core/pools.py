@@ -81,8 +81,8 @@ class Replaying:
         for pool, quota in memberships:
             if quota.replays is not None and pool.replays >= quota.replays:
                 raise LimitExceeded(f"{pool.holder.name} has {pool.replays} replays", "quota replays", quota.replays)
-        shares.begin_replay(share)
-        self._shares, self._share = shares, share
+        shares.begin_replay(share.root)
+        self._shares, self._share = shares, share.root
         self._reads = True
         self._pools = [pool for pool, _ in memberships]
         for pool in self._pools:

@@ -439,7 +439,7 @@ class Queues:
         self._publishing.acknowledgements.commit(then, receiver, recorded=False)
 
     def _refund(self, consumer: QueueConsumer) -> None:
-        self._shares.refund(consumer.client.subscriber.share, SharedPot.SUBSCRIPTIONS)
+        self._shares.refund(consumer.share, SharedPot.SUBSCRIPTIONS)
 
     # -- by the clock -----------------------------------------------------------------------------------------------
 

@@ -6,14 +6,14 @@ some of them, and holds beside the share: the smaller one counts. Which quotas a
 
     holder (Per)   one quota for all clients      of which
     user           of a principal                 pots (shares.py), rates, counts, maxima
-    client         of one name of a principal     rates, counts, maxima
-    group          whose user is of the group     rates, counts, maxima
-    address        from one address               rates, counts, maxima
+    client         of one name of a principal     the same
+    group          whose user is of the group     the same
+    address        from one address               the same
 
 A client has at most one of each kind; all of them hold, so a wider one grants nothing that a narrower one does not.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
@@ -74,6 +74,11 @@ class Quota:
         found = [quota.maxima[name] for quota in (self, *(each.quota for each in self.also)) if name in quota.maxima]
         return min(found, default=None)
 
+    @property
+    def pot_holders(self) -> "tuple[Holder, ...]":
+        """Those beside the principal whose pots are bounded."""
+        return tuple(each.holder for each in self.also if each.quota.pots) if self.also else ()
+
 
 class HeldQuota(NamedTuple):
     """A quota that holds for a client, and whose it is."""
@@ -109,7 +114,7 @@ def principal(asker: Asker) -> str:
     return principal_of(asker.user, asker.address, verified=bool(asker.user), namespace=asker.namespace)
 
 
-def quota_of(entries: Mapping[str, object], name: str = "", per: Per = Per.USER) -> Quota:
+def quota_of(entries: Mapping[str, object], name: str = "") -> Quota:
     """A quota from its entries, as they are in a file of quotas or in what is known of a user. Raises InvalidQuota."""
     counts: dict[str, int] = {}
     rates: dict[str, float] = {}
@@ -133,8 +138,6 @@ def quota_of(entries: Mapping[str, object], name: str = "", per: Per = Per.USER)
         else:
             there_are = ", ".join((*COUNTS, *POTS, *RATES, *MAXIMA, *OTHERS))
             raise InvalidQuota(f"there is no quota {key!r}; there are {there_are}")
-        if key in POTS and per is not Per.USER:
-            raise InvalidQuota(f"{key}: is counted for each user; a quota per {per} has others")
     return Quota(
         name, {SharedPot(key): value for key, value in counts.items() if key in POTS},
         counts.get("connections"),
@@ -166,6 +169,10 @@ class Quotas(Protocol):
         """The quota of the principal of a client. own: what is known of the user alone, which counts first."""
         ...
 
+    def held(self, holder: Sequence[str]) -> Quota | None:
+        """The quota of a holder that is no principal (`Holder`); None: its entry is not in force."""
+        ...
+
 
 class NoQuotas:
     """No file of quotas: only users have some, if they do."""
@@ -174,3 +181,6 @@ class NoQuotas:
 
     def of(self, asker: Asker, own: Mapping[str, int]) -> Quota:
         return quota_of(own, f"user {asker.user}") if own else NO_QUOTA
+
+    def held(self, holder: Sequence[str]) -> Quota | None:
+        return None

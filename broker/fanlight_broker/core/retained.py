@@ -183,7 +183,7 @@ class Retained(RetainedTable):
             self.ledger.retained += nbytes
             self.ledger.keep(places)
             if share is not None:
-                share.account.retained += nbytes
+                share.account.retain(nbytes)
                 share.account.keep(places)
                 self.shares.charge(share, SharedPot.RETAINED_MESSAGES, count)
         return refused
@@ -206,11 +206,11 @@ class Retained(RetainedTable):
         return len(self) + total <= limits.retained_messages_max \
             and self.nbytes + nbytes <= limits.retained_bytes_max and ledger.stored + nbytes <= ledger.stored_limit \
             and all(
-                share is None or (
+                share is None or (not share.holders and (
                     self.shares.fits(share, SharedPot.RETAINED_MESSAGES, count, count - total)
                     and self.shares.fits(share, SharedPot.RETAINED_BYTES, octets, octets - nbytes)
                     and self.shares.fits(share, SharedPot.STORED_BYTES, octets, octets - nbytes)
-                ) for share, (count, octets, _) in sums.items()
+                )) for share, (count, octets, _) in sums.items()
             )
 
     def schedule(self, entry: RetainedEntry) -> None:
@@ -222,7 +222,10 @@ class Retained(RetainedTable):
         return self._fits(new, old) and (share is None or self._fits_share(new, old, share))
 
     def _fits_share(self, new: Message, old: RetainedEntry | None, share: Share) -> bool:
-        mine = old if old is not None and old.share is share else None
+        return all(self._fits_part(new, old, part) for part in share.parts)
+
+    def _fits_part(self, new: Message, old: RetainedEntry | None, share: Share) -> bool:
+        mine = old if old is not None and old.share is not None and share in old.share.parts else None
         more = nbytes_of(new) - (nbytes_of(mine.message) if mine is not None else 0)
         wanted = {
             SharedPot.RETAINED_MESSAGES: mine is None,
@@ -259,7 +262,7 @@ class Retained(RetainedTable):
     def _add(self, entry: RetainedEntry, octets: int) -> None:
         self.ledger.retained += octets
         if entry.account is not None:
-            entry.account.retained += octets
+            entry.account.retain(octets)
 
     def _keep(self, entry: RetainedEntry, octets: int) -> None:
         """Count the bytes of its place in the index."""

@@ -27,13 +27,15 @@ def room_for(
 ) -> Sequence[Session]:
     """The sessions that must end before a share has room for a new one. Raises LimitExceeded if that is not enough.
 
+    share    in which the new session is to count
     old      the session of the same client identifier, which will end in any case
     present  sessions that there are
     away     those of this principal whose client is not connected, the one longest away first
     """
     nbytes = wanted.nbytes
     count = freed = others = others_bytes = 0  # given back by those that end: of this share, and of others
-    if old is not None and old.share is share:
+    root = share.root
+    if old is not None and old.share.root is root:
         count, freed = 1, old.charged
     elif old is not None:
         others, others_bytes = 1, old.charged
@@ -41,17 +43,24 @@ def room_for(
     candidates: Iterator[Session] | None = None  # mostly none is needed
     while True:
         full = present - count - others >= shares.limits.sessions_max
-        many = full or not shares.fits(share, SharedPot.SESSIONS, 1 - count, others)
-        large = not shares.fits(share, SharedPot.SESSIONS_BYTES, nbytes - freed, others_bytes) \
+        many = full or not shares.fits(root, SharedPot.SESSIONS, 1 - count, others)
+        large = not shares.fits(root, SharedPot.SESSIONS_BYTES, nbytes - freed, others_bytes) \
             or _too_large(shares, nbytes - freed - others_bytes)
+        lacking = None
         if not (many or large):
-            break
-        if not full and len(ending) >= ENDED_AT_ONCE and freed >= nbytes:
+            lacking = _lacking(shares, share, nbytes, [*ending, old] if old is not None else ending)
+            if lacking is None:
+                break
+        if lacking is None and not full and len(ending) >= ENDED_AT_ONCE and freed >= nbytes:
             break
         if candidates is None:
             candidates = (session for session in away if session is not old)
         next_one = next(candidates, None)
+        while next_one is not None and lacking is not None and lacking[0] not in next_one.share.holders:
+            next_one = next(candidates, None)  # its end would give nothing back where it is needed
         if next_one is None:
+            if lacking is not None:
+                raise shares.refusal(*lacking)
             raise _refusal(shares, share, nbytes, full=full, many=many)
         ending.append(next_one)
         count += 1
@@ -59,6 +68,19 @@ def room_for(
     if ending:
         _log(shares, share, wanted, ending)
     return ending
+
+
+def _lacking(
+    shares: Shares, share: Share, nbytes: int, ending: Sequence[Session]
+) -> tuple[Share, SharedPot] | None:
+    """Which holder of a quota beside the principal has no room for a new session when these have ended; for what."""
+    for part in share.holders:
+        given = [each.charged for each in ending if part in each.share.holders]
+        if not shares.fits(part, SharedPot.SESSIONS, 1 - len(given)):
+            return part, SharedPot.SESSIONS
+        if not shares.fits(part, SharedPot.SESSIONS_BYTES, nbytes - sum(given)):
+            return part, SharedPot.SESSIONS_BYTES
+    return None
 
 
 def check_growth(shares: Shares, session: Session, wanted: ConnectRequest) -> None:

@@ -22,6 +22,7 @@ from fanlight_broker.core.errors import NoSuchSubscription, NotPermitted, StoreU
 from fanlight_broker.core.flow import Flow
 from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.moving import check_return, share_of
 from fanlight_broker.core.permissions import Action
 from fanlight_broker.core.ports import Journal
 from fanlight_broker.core.publication import Publication
@@ -121,17 +122,18 @@ class Sessions:
         # With expiry 0 a session ends with its connection, which ends here.
         goes_on = found is not None and not (wanted.clean_start or overdue or found.ended or found.expiry <= 0)
         if found is not None and goes_on:
-            share = found.share
+            share = found.share.root
         else:
             share = self._shares.of(principal_of(
                 wanted.user, wanted.address, verified=wanted.verified, namespace=wanted.origin.namespace
             ))
-        self.clients.check(
-            share, self.clients.quota_of(wanted.asker, wanted.limits), found.client if found else None, wanted.will
-        )
+        quota = self.clients.quota_of(wanted.asker, wanted.limits)
+        self.clients.check(share, quota, found.client if found else None, wanted.will)
         if found is not None and goes_on:
             check_growth(self._shares, found, wanted)
+            check_return(self._shares, found, quota)
         else:
+            share = share_of(self._shares, share, quota)
             if wanted.expiry > 0 and self.journal.position.refusing:
                 raise StoreUnavailable
             present = self._shares.total(SharedPot.SESSIONS)

@@ -22,61 +22,42 @@ index, counts as used by others: it makes every share smaller, never larger. A S
 counted in it.
 """
 
-from collections.abc import Iterator, Mapping
-from enum import StrEnum
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from heapq import nlargest
 from ipaddress import IPv6Address, ip_address, ip_network
 from math import ceil
-from typing import Final
+from typing import Final, Protocol
+from weakref import WeakValueDictionary
 
 from fanlight_broker import event_log
 from fanlight_broker.core.errors import LimitExceeded
 from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.share import (
+    NO_TRAFFIC,
+    NUMBERS,
+    OF_THE_LEDGER,
+    JointShare,
+    Share,
+    SharedPot,
+    Traffic,
+    holders_in,
+    traffic,
+)
 from fanlight_broker.wire.hidden import hide, show
-from fanlight_broker.wire.ledger import NO_QUOTA, Account, Ledger, PotShare
-from fanlight_broker.wire.outbox import Outbox
-from fanlight_broker.wire.pot_counts import PotCounts, PotTotals
+from fanlight_broker.wire.ledger import Ledger, Pot
+from fanlight_broker.wire.pot_counts import PotTotals
+
+__all__ = [
+    "NO_TRAFFIC", "NUMBERS", "JointShare", "Share", "SharedPot", "Shares", "Traffic", "percent_of", "principal_of",
+    "traffic",
+]
 
 log: Final = event_log.get("shares")
 
 IPV6_NETWORK: Final = 64  # bits that a provider assigns to one customer: all its addresses are one principal
+UNLIMITED: Final = 1 << 56  # the largest that `PotTotals` has
 ADDRESSES_MAX: Final = 4_096  # whose principals are remembered: 1 MB
-
-
-class SharedPot(StrEnum):
-    """What principals have shares of."""
-
-    SESSIONS = "sessions"
-    SESSIONS_BYTES = "sessions_bytes"
-    SUBSCRIPTIONS = "subscriptions"
-    SUBSCRIPTIONS_BYTES = "subscriptions_bytes"
-    SEARCHING_FILTERS = "searching_filters"
-    RETAINED_MESSAGES = "retained_messages"
-    RETAINED_BYTES = "retained_bytes"
-    STORED_BYTES = "stored_bytes"
-    MARKS = "marks"
-    QUEUES = "queues"
-    DELAYED_MESSAGES = "delayed_messages"
-    DELAYED_BYTES = "delayed_bytes"
-
-    @property
-    def limit(self) -> str:
-        """The setting that bounds it for all principals together."""
-        return f"{self}_max"
-
-    @property
-    def setting(self) -> str:
-        """The setting that bounds it for one principal, if it is not 0."""
-        kind = "subscriptions" if self is SharedPot.SEARCHING_FILTERS else self.split("_")[0]
-        return f"{kind}_share_percent"
-
-
-NUMBERS: Final = {pot: number for number, pot in enumerate(SharedPot)}  # in `wire.PotCounts`
-
-# What a share's account and pot count, and what the ledger counts in all.
-OF_ITS_ACCOUNT: Final = frozenset({SharedPot.STORED_BYTES, SharedPot.RETAINED_BYTES, SharedPot.SESSIONS_BYTES})
-OF_THE_LEDGER: Final = OF_ITS_ACCOUNT | {SharedPot.SUBSCRIPTIONS_BYTES}
 
 
 def principal_of(user: str, address: str, *, verified: bool, namespace: str = "") -> str:
@@ -102,85 +83,11 @@ def percent_of(limits: Limits, pot: SharedPot) -> int:
     return own or limits.share_percent
 
 
-Traffic = tuple[int, int, int, int]  # messages and bytes that clients published, messages and bytes sent to them
-NO_TRAFFIC: Final[Traffic] = (0, 0, 0, 0)
-
-
-def traffic(passed: Traffic, outbox: Outbox) -> Traffic:
-    """With that of one connection more. Bytes published are those of topics and payloads; bytes sent are all."""
-    return (
-        passed[0] + outbox.published, passed[1] + outbox.published_bytes, passed[2] + outbox.sent,
-        passed[3] + outbox.bytes_out,
-    )
-
-
-class Share:
-    """What one principal uses."""
-
-    __slots__ = (
-        "account", "clients", "connections_refused", "counts", "entry", "passed", "principal", "producers", "refused",
-        "replays", "sessions",
-    )
-
-    def __init__(self, principal: str, ledger: Ledger, totals: PotTotals) -> None:
-        self.principal = principal
-        self.account = Account()
-        self.sessions = PotShare(ledger.sessions)
-        self.clients = 0  # connected
-        self.replays = 0  # that read the archive
-        self.connections_refused = 0
-        self.entry: object = None  # the core.quota.Quota that it was bound by last
-        self.passed = NO_TRAFFIC  # by connections that have ended
-        self.counts = PotCounts(totals)  # without those of `account` and `sessions`: bytes stored, retained ...
-        self.refused = dict.fromkeys(SharedPot, 0)
-        self.producers: dict[tuple[str, str], None] = {}  # user and producer, the least recently used first
-
-    def used(self, pot: SharedPot) -> int:
-        if pot not in OF_ITS_ACCOUNT:
-            return self.counts.used_of(NUMBERS[pot])
-        if pot is SharedPot.STORED_BYTES:
-            return self.account.stored
-        if pot is SharedPot.RETAINED_BYTES:
-            return self.account.retained
-        return self.sessions.used
+class HolderQuota(Protocol):
+    """What `Shares` needs of a quota.Quota."""
 
     @property
-    def held(self) -> dict[SharedPot, int]:
-        """What `counts` has."""
-        return {pot: self.counts.used_of(number) for pot, number in NUMBERS.items()}
-
-    def refusals(self, pot: SharedPot) -> int:
-        """How often its share had no room."""
-        if pot is SharedPot.STORED_BYTES:
-            return self.account.refused
-        return self.refused[pot] + (self.sessions.refused if pot is SharedPot.SESSIONS_BYTES else 0)
-
-    def bound(self, quota: Mapping[SharedPot, int]) -> None:
-        """Bound it by these numbers, and no others, beside its part of what the others leave."""
-        for pot, number in NUMBERS.items():
-            if pot not in OF_ITS_ACCOUNT:
-                self.counts.bound(number, quota.get(pot))
-        self.account.most = quota.get(SharedPot.STORED_BYTES, NO_QUOTA)
-        self.account.retained_most = quota.get(SharedPot.RETAINED_BYTES, NO_QUOTA)
-        self.sessions.most = quota.get(SharedPot.SESSIONS_BYTES, NO_QUOTA)
-
-    def quota(self, pot: SharedPot) -> int | None:
-        """What it is bounded by, if it is."""
-        if pot not in OF_ITS_ACCOUNT:
-            return self.counts.most_of(NUMBERS[pot])
-        most = {
-            SharedPot.STORED_BYTES: self.account.most, SharedPot.RETAINED_BYTES: self.account.retained_most,
-            SharedPot.SESSIONS_BYTES: self.sessions.most,
-        }[pot]
-        return None if most == NO_QUOTA else most
-
-    def ended(self, connection: Outbox) -> None:
-        """Keep what a connection has counted."""
-        self.passed = traffic(self.passed, connection)
-
-    @property
-    def empty(self) -> bool:
-        return not (self.clients or self.account.stored or self.counts)
+    def pots(self) -> Mapping[SharedPot, int]: ...
 
 
 class Shares:
@@ -189,6 +96,13 @@ class Shares:
     def __init__(self, ledger: Ledger, limits: Limits) -> None:
         self.ledger = ledger
         self._totals = PotTotals()
+        # Of holders of quotas that are no principals, as long as a client, or what one has left, counts in them. What
+        # they use is in the totals already, as that of its principal.
+        self._holders: WeakValueDictionary[tuple[str, ...], Share] = WeakValueDictionary()
+        self.quota_of: Callable[[tuple[str, ...]], HolderQuota | None] = lambda _: None  # of a holder, by its key
+        self._apart, self._sessions_apart = PotTotals(), Pot("sessions of holders")
+        for number in NUMBERS.values():
+            self._apart.bound(number, UNLIMITED, 100)
         self.refused = dict.fromkeys(SharedPot, 0)
         self.connections_refused = 0
         self.replays = 0  # of all, that read the archive
@@ -214,7 +128,36 @@ class Shares:
 
     def of(self, principal: str) -> Share:
         """A principal's share; a new one is kept when something is first counted in it."""
-        return self._known.get(principal) or Share(principal, self.ledger, self._totals)
+        return self._known.get(principal) or Share(principal, self.ledger.sessions, self._totals)
+
+    def holder(self, key: Sequence[str]) -> Share:
+        """The share of another holder of a quota. key: its kind, its name and its entry (quota.Holder)."""
+        found = self._holders.get(tuple(key))
+        if found is None:
+            found = Share(key[1], self._sessions_apart, self._apart, tuple(key), by_quota=True)
+            self._holders[found.key] = found
+            self.bind(found)
+        return found
+
+    def bind(self, holder: Share) -> None:
+        """Bound a holder by its quota, if its entry is in force."""
+        quota = self.quota_of(holder.key)
+        holder.bound({} if quota is None else quota.pots)
+        holder.entry = quota
+
+    @property
+    def holders(self) -> list[Share]:
+        """Those of other holders than principals."""
+        return list(self._holders.values())
+
+    def joint(self, root: Share, keys: Sequence[Sequence[str]]) -> Share:
+        """What one client counts in, whose quotas have these holders beside its principal."""
+        return JointShare(root, tuple(map(self.holder, keys)), self._apart) if keys else root
+
+    def stored(self, name: str) -> Share:
+        """The share of a `stored_name`."""
+        principal, keys = holders_in(name)
+        return self.joint(self.of(principal), keys)
 
     @property
     def totals(self) -> dict[SharedPot, int]:
@@ -256,37 +199,49 @@ class Shares:
 
         leaving  what others are about to give back
         """
+        share = share.root
+        quota = share.quota(pot)
+        if share.by_quota:
+            return self.limit(pot) if quota is None else quota
         left = self.limit(pot) - (self.total(pot) - share.used(pot) - leaving)
         most = max(0, ceil(self._percents[pot] * left / 100))
-        quota = share.quota(pot)
         return most if quota is None else min(most, quota)
 
     def fits(self, share: Share, pot: SharedPot, more: int = 1, leaving: int = 0) -> bool:
-        """Has a principal's share room for more?"""
+        """Has a principal's share room for more? Of a joint one, that of each holder, too."""
+        if share.holders:
+            return all(self.fits(part, pot, more, leaving) for part in share.parts)
+        share = share.root
         if pot not in OF_THE_LEDGER:
             return share.counts.has_room(NUMBERS[pot], more, leaving)
         quota = share.quota(pot)
         if quota is not None and more > 0 and share.used(pot) + more > quota:
             return False
+        if share.by_quota:
+            return True
         return self._totals.has_room(NUMBERS[pot], share.used(pot), self.total(pot) - leaving, more)
 
     def admits(self, share: Share, pot: SharedPot, more: int = 1) -> bool:
         """The same as `fits`; a refusal is counted."""
         if self.fits(share, pot, more):
             return True
-        self._count_refusal(share, pot)
+        self._count_refusal(self.lacking(share, pot, more), pot)
         return False
+
+    def lacking(self, share: Share, pot: SharedPot, more: int = 1) -> Share:
+        """Which of its parts has no room."""
+        return next((part for part in share.parts if not self.fits(part, pot, more)), share.root)
 
     def check(self, share: Share, pot: SharedPot, more: int = 1) -> None:
         """Raises LimitExceeded if a principal's share has no room for more."""
         if not self.fits(share, pot, more):
-            raise self.refusal(share, pot)
+            raise self.refusal(self.lacking(share, pot, more), pot)
 
     def refusal(self, share: Share, pot: SharedPot) -> LimitExceeded:
         """The error for a principal whose share has no room, which is counted."""
         self._count_refusal(share, pot)
         quota, most = share.quota(pot), self.most(share, pot)
-        if quota == most:
+        if quota == most or share.by_quota:
             return LimitExceeded(f"{share.principal} has used up its quota of {pot}", f"quota {pot}", most)
         return LimitExceeded(f"{share.principal} has used up its share of {pot.limit}", pot.setting, most)
 
@@ -298,8 +253,8 @@ class Shares:
 
     def charge(self, share: Share, pot: SharedPot, count: int = 1) -> None:
         """Count what a principal uses in addition."""
-        if not share.counts.kept:
-            self._keep(share)
+        if not share.counts.kept and not share.root.counts.kept:
+            self._keep(share.root)
         share.counts.add(NUMBERS[pot], count)
 
     def refund(self, share: Share, pot: SharedPot, count: int = 1) -> None:
@@ -327,16 +282,19 @@ class Shares:
         self.replays -= 1
         share.replays -= 1
 
-    def join(self, share: Share) -> None:
-        """A client of this principal is connected."""
-        if not share.counts.kept:
-            self._keep(share)
-        share.clients += 1
+    def join(self, share: Share) -> tuple[Share, ...]:
+        """A client is connected. Returns in which shares it counts."""
+        if not share.root.counts.kept:
+            self._keep(share.root)
+        for part in share.parts:
+            part.clients += 1
+        return share.parts
 
-    def leave(self, share: Share) -> None:
-        """A client of this principal has disconnected."""
-        share.clients -= 1
-        self._forget_if_empty(share)
+    def leave(self, parts: Sequence[Share]) -> None:
+        """A client that counted in these has disconnected."""
+        for part in parts:
+            part.clients -= 1
+        self._forget_if_empty(parts[0])
 
     def _keep(self, share: Share) -> None:
         self._forget(share.principal)
@@ -349,6 +307,7 @@ class Shares:
         self._forget_if_empty(share)
 
     def _forget_if_empty(self, share: Share) -> None:
+        share = share.root
         if not share.counts and share.counts.kept and share.empty:
             self._forget(share.principal)
             show(share)
@@ -361,12 +320,12 @@ class Shares:
     def sweep(self) -> None:
         """Log the principals whose stored bytes reached their share since the last call."""
         for account in self.ledger.pop_short():
-            for share in self._known.values():
+            for share in (*self._known.values(), *self.holders):
                 if share.account is account:
                     self._tell(share, SharedPot.STORED_BYTES)
 
     def _tell(self, share: Share, pot: SharedPot) -> None:
         log.warning(
             "share_used_up", principal=share.principal, pot=pot.value, held=share.used(pot),
-            most=self.most(share, pot), setting=pot.setting,
+            most=self.most(share, pot), setting=f"quota {pot}" if share.by_quota else pot.setting,
         )

@@ -147,6 +147,7 @@ class Client(Owner):
     limits: Mapping[str, int] | None = None  # quotas that are known of its user alone
     quota: Quota = NO_QUOTA
     memberships: tuple[Membership, ...] = ()
+    parts: tuple[Share, ...] = ()  # shares in which its connection counts, its principal's first
     slow: bool = False  # its outbox or its session's queue was full at least once
     hold_times: dict[int, HoldTime] = field(default_factory=dict)  # by whose time a hold takes: core.flow
 
@@ -168,6 +169,7 @@ class SessionJournal(Protocol):
 
     def received(self, session: "Session", identifier: int) -> None: ...
     def released(self, session: "Session", identifier: int) -> None: ...
+    def session_changed(self, session: "Session") -> None: ...
 
 
 @dataclass(slots=True, eq=False)

@@ -201,7 +201,7 @@ class Subscribing:
 
     def begin(self, subscriber: Subscriber, subscription: Subscription, group: str | None) -> None:
         """Put a checked subscription in force. Raises InvalidFilter, and has changed nothing in that case."""
-        self.router.add(subscription, group, subscriber.share.account)
+        self.router.add(subscription, group, subscriber.share.root.account)
         subscriber.subscriptions.add(subscription)
         self._count(subscription, group, 1)
         self.begun += 1

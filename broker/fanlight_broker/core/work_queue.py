@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from fanlight_broker.core.errors import FanlightError, LimitExceeded, QueueInUse
 from fanlight_broker.core.quota import Quota
+from fanlight_broker.core.share import Share
 from fanlight_broker.core.subscriber import Client, Subscriber
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.wire.named_queue import NamedQueue
@@ -79,6 +80,10 @@ class QueueConsumer:
     activated: Callable[[], None] | None = None
     paused: bool = False  # by its client: it gets nothing
     started: bool = False  # its client knows of it: before that it gets nothing
+    share: Share = field(init=False)  # in which it counts
+
+    def __post_init__(self) -> None:
+        self.share = self.client.subscriber.share
 
     @property
     def active(self) -> bool:

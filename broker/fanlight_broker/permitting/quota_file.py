@@ -12,7 +12,7 @@ client. What is known of the user alone (users file, token, HTTP hook) goes befo
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -68,12 +68,19 @@ class QuotaTable:
         # By the kind of holder and the party: the order of its first entry.
         self._first: dict[Per, dict[int, tuple[float, int]]] = {}
         self._entries: dict[tuple[float, int], Entry] = {}
+        self._held: dict[tuple[str, str], Quota] = {}  # those with pots, by whose they are and their names
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def insert(self, who: Any, entry: Entry) -> None:
+        """Raises InvalidQuota."""
         order = entry.salience, len(self._entries)
+        if entry.per is not Per.USER and entry.quota.pots:
+            key = entry.per.value, entry.label
+            if key in self._held:
+                raise InvalidQuota(f"name: {entry.label!r} is another entry of the same per; each counts by its name")
+            self._held[key] = entry.quota
         party = self._parties.number(who) if who else EVERYBODY
         first = self._first.setdefault(entry.per, {})
         first[party] = min(first.get(party, order), order)
@@ -91,6 +98,10 @@ class QuotaTable:
             if orders:
                 found[per] = self._entries[min(orders)]
         return found
+
+    def held(self, holder: Sequence[str]) -> Quota | None:
+        per, _, entry = holder
+        return self._held.get((per, entry))
 
     def of(self, asker: Asker, own: Mapping[str, int]) -> Quota:
         found = self.entries_of(asker)
@@ -154,7 +165,7 @@ def _entry(number: int, row: Mapping[str, Any]) -> tuple[Any, Entry]:
     if per is Per.GROUP and not groups:
         raise InvalidQuota('per = "group": name the groups, with group = ...')
     return conditions, Entry(
-        label, salience_of(row.get("salience", 0)), entries, quota_of(entries, label, per), per, groups
+        label, salience_of(row.get("salience", 0)), entries, quota_of(entries, label), per, groups
     )
 
 

@@ -156,7 +156,7 @@ class QueueFact(NamedTuple):
         return cls(
             id, queue.name, queue.filters, options.messages_max, options.bytes_max, options.message_seconds,
             options.unused_seconds, options.overflow, options.deliveries_max, options.dead_letter,
-            options.single_active, creator.user, creator.verified, creator.label, creator.share.principal,
+            options.single_active, creator.user, creator.verified, creator.label, creator.share.stored_name,
             creator.inbox, creator.format.family, unused_since, options.priorities,
             where_of(queue.condition), stored_origin(creator.origin), creator.origin.own or None,
         )

@@ -235,8 +235,8 @@ class Recovery:
         journal.left = fact.left if fact.left is not None else self.wall
         return Subscriber(
             fact.name, intern(fact.user), intern(fact.protocol), self._format(fact.family),
-            self._share(fact.principal), fact.inbox, fact.verified, intern(fact.label), Subscriptions(by_filter=True),
-            origin=origin,
+            self._share(fact.principal, alone=True), fact.inbox, fact.verified, intern(fact.label),
+            Subscriptions(by_filter=True), origin=origin,
         ), fact.expiry, self.now - self._away(fact)
 
     def _origin(self, stored: StoredOrigin | None, own: str | None) -> Origin:
@@ -292,11 +292,12 @@ class Recovery:
             found = self._variants[format][key] = self.broker.variants.of(format, *key)
         return found
 
-    def _share(self, principal: str) -> Share:
-        found = self._shares.get(principal)
+    def _share(self, name: str, *, alone: bool = False) -> Share:
+        """alone: of a session, which moves to other holders of quotas without the others."""
+        found = self._shares.get(name)
         if found is None:
-            found = self._shares[principal] = self.broker.shares.of(principal)
-        return found
+            found = self._shares[name] = self.broker.shares.stored(name)
+        return self.broker.shares.stored(name) if alone and found.holders else found
 
     # -- messages -----------------------------------------------------------------------------------------------------
 

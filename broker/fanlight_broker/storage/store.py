@@ -204,7 +204,7 @@ class Store:
         subscriber = session.subscriber
         return SessionFact(
             journal.id, session.name, subscriber.user, subscriber.protocol, subscriber.format.family,
-            subscriber.verified, subscriber.label, subscriber.share.principal, subscriber.inbox, session.expiry,
+            subscriber.verified, subscriber.label, subscriber.share.stored_name, subscriber.inbox, session.expiry,
             journal.left or None, session.numbers, self._will(session.will), stored_origin(subscriber.origin),
             subscriber.origin.own or None,
         )
@@ -356,7 +356,7 @@ class Store:
                 self.records.append(records.RETAINED_IN, in_namespace(namespace, body))
 
     def _retained(self, message: Message, share: Share | None, origin: str | None) -> bytes:
-        return retained_record(message, self.records.wall, origin, share.principal if share is not None else None)
+        return retained_record(message, self.records.wall, origin, share.stored_name if share is not None else None)
 
     def cleared(self, topic: bytes, syntax: str, namespace: str | None = None) -> None:
         within = (namespace,) if namespace is not None else ()

@@ -18,7 +18,7 @@ def delayed_record(
 ) -> bytes:
     """A DELAYED record. due: wall-clock time."""
     return packed(DelayedFact(
-        id, due, nbytes, publisher.share.principal, publisher.name, publisher.protocol, publisher.session, namespace
+        id, due, nbytes, publisher.share.stored_name, publisher.name, publisher.protocol, publisher.session, namespace
     ))
 
 

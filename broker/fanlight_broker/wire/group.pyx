@@ -7,11 +7,17 @@ from libc.stdint cimport uint64_t
 
 from fanlight_broker.wire.flight cimport Flight
 from fanlight_broker.wire.hidden cimport unseen
+from fanlight_broker.wire.ledger cimport Account
 from fanlight_broker.wire.outbox cimport Outbox
 from fanlight_broker.wire.publication cimport FanoutState, kept
 from fanlight_broker.wire.queue cimport Consumer, Queue
 from fanlight_broker.wire.target cimport Members, Target
 from fanlight_broker.wire.window cimport Window
+
+
+cdef inline Account payer(Account account):
+    """Who pays for what the members have together: the principal of one of them."""
+    return account.root if account is not None and account.root is not None else account
 
 
 @cython.no_gc
@@ -55,8 +61,8 @@ cdef class QueueGroup(Members):
             self.queue = None
             queue.group = None
             return queue
-        if heir.window.queue.account is not queue.account:
-            queue.charge_to(heir.window.queue.account)
+        if payer(heir.window.queue.account) is not queue.account:
+            queue.charge_to(payer(heir.window.queue.account))
         return None
 
     cdef Py_ssize_t place_of(self, Target target) except -1:
@@ -76,7 +82,7 @@ cdef class QueueGroup(Members):
             member = <Target> PyList_GET_ITEM(self.members, i)
             if member.window is None:
                 continue
-            if member.window.queue.account is self.queue.account:
+            if payer(member.window.queue.account) is self.queue.account:
                 return member
             if found is None:
                 found = member

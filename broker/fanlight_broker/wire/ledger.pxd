@@ -46,27 +46,53 @@ cdef class Meter:
     # What passed through the connections of one port. Their sum is what the ledger has.
     cdef readonly uint64_t messages_in, messages_out, bytes_in, bytes_out
 
-# What one principal takes of a pot; it counts in both.
+# What one principal takes of a pot; it counts in both. Or what one client does whose quotas have several holders: a
+# joint one, which counts in its principal's and in those of the `wider` holders (core.JointShare).
 @cython.final
 @cython.no_gc    # its owner drops it in its own __dealloc__
 cdef class PotShare(Pot):
     cdef readonly Pot whole
     cdef public Py_ssize_t most       # its quota: what it may take, whatever the others leave
+    cdef PotShare root                # of a joint one: its principal's; else None
+    cdef tuple wider                  # of a joint one: PotShares of other holders; else None
 
     cdef bint fits(self, Py_ssize_t octets) noexcept
+    cdef bint all_fit(self, Py_ssize_t octets) noexcept
+    cdef void spread(self, Py_ssize_t octets) noexcept
 
 # What the messages that one principal keeps take: each counted once for it, however many of its sessions keep it.
+# Or those that one client keeps whose quotas have several holders: a joint one. Its principal's counts a message once,
+# and each of the `wider` holders once for each of its clients, so that a client can move to others without a look at
+# its messages.
 @cython.final
 @cython.no_gc
 cdef class Account:
     cdef:
         readonly Py_ssize_t stored
+        Account root                      # of a joint one: its principal's; else None
+        tuple wider                       # of a joint one: accounts of other holders; else None
+        bint by_quota                     # a holder's that is no principal: it has no share, only a quota
         public Py_ssize_t retained        # of these, in the retained store, with their places in its index
         public Py_ssize_t most, retained_most    # its quotas of both: what it may take, whatever the others leave
         readonly uint64_t refused         # messages that found its share full
 
     cdef bint over(self, Ledger ledger) noexcept
     cdef bint admits(self, Py_ssize_t octets, Ledger ledger) noexcept
+    cdef bint all_admit(self, Py_ssize_t octets, Ledger ledger) noexcept
+    cdef void spread(self, Py_ssize_t octets) noexcept
+    cdef int refuse(self, Ledger ledger) except -1
+
+    cdef inline void count(self, Py_ssize_t octets) noexcept:
+        """Count bytes of a message; a joint one's principal counts them by itself."""
+        self.stored += octets
+        if self.wider is not None:
+            self.spread(octets)
+
+    cdef inline void count_for_all(self, Py_ssize_t octets) noexcept:
+        """Count bytes beside messages."""
+        self.count(octets)
+        if self.root is not None:
+            self.root.stored += octets
 
 cdef class Ledger:
     cdef:

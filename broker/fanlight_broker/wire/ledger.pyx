@@ -61,53 +61,145 @@ cdef class Meter:
 @cython.final
 @cython.no_gc
 cdef class PotShare(Pot):
-    """What one principal takes of a pot: at most a share of what the others leave."""
+    """What one principal takes of a pot: at most a share of what the others leave. root: it is a joint one."""
 
-    def __init__(self, Pot whole not None):
+    def __init__(self, Pot whole not None, PotShare root=None):
         Pot.__init__(self, whole.name)
         self.whole = whole
         self.most = NO_QUOTA
+        self.root = root
+        self.wider = None if root is None else ()
 
     cdef bint fits(self, Py_ssize_t octets) noexcept:
+        if self.root is not None:
+            return self.all_fit(octets)
         return self.used + octets <= self.most \
             and self.used + octets <= self.whole.share * (self.whole.limit - self.whole.used + self.used)
 
+    cdef bint all_fit(self, Py_ssize_t octets) noexcept:
+        cdef PotShare each
+        for each in self.wider:
+            if not each.fits(octets):
+                return False
+        return self.root.fits(octets)
+
     cdef bint charge(self, Py_ssize_t octets) noexcept:
+        cdef PotShare each
         if octets > 0 and not self.fits(octets):
             self.refused += 1
             self.whole.refused_shares += 1
+            if self.root is not None:
+                for each in self.wider:
+                    each.refused += not each.fits(octets)
+                self.root.refused += not self.root.fits(octets)
             return False
-        if not self.whole.charge(octets):
+        if not (self.whole.charge(octets) if self.root is None else self.root.charge(octets)):
             return False
         self.used += octets
+        if self.wider is not None:
+            self.spread(octets)
         return True
 
     cdef void force(self, Py_ssize_t octets) noexcept:
         self.used += octets
-        self.whole.force(octets)
+        if self.root is None:
+            self.whole.force(octets)
+        else:
+            self.root.force(octets)
+            self.spread(octets)
+
+    cdef void spread(self, Py_ssize_t octets) noexcept:
+        cdef PotShare each
+        for each in self.wider:
+            each.force(octets)
+
+    def join(self, tuple wider not None):
+        """Count what a joint one takes for these holders, and no longer for those before."""
+        self.spread(-self.used)
+        self.wider = wider
+        self.spread(self.used)
+
+    def adopt(self, Py_ssize_t octets):
+        """Count for a joint one, and for its other holders, what its principal has counted already."""
+        self.used += octets
+        self.spread(octets)
 
 
 @cython.final
 @cython.no_gc
 cdef class Account:
-    """What the messages that one principal keeps take."""
+    """What the messages that one principal keeps take. root: it is a joint one. by_quota: no principal's."""
 
-    def __cinit__(self):
+    def __cinit__(self, Account root=None, bint by_quota=False):
         self.most = self.retained_most = NO_QUOTA
+        self.root, self.by_quota = root, by_quota
+        self.wider = None if root is None else ()
 
     cdef bint over(self, Ledger ledger) noexcept:
         """Does it take more than its share, or its quota?"""
-        return self.stored > self.most \
-            or self.stored > ledger.stored_share * (ledger.stored_limit - ledger.stored + self.stored)
+        if self.root is not None:
+            return not self.all_admit(0, ledger)
+        return self.stored > self.most or (
+            not self.by_quota
+            and self.stored > ledger.stored_share * (ledger.stored_limit - ledger.stored + self.stored)
+        )
 
     cdef bint admits(self, Py_ssize_t octets, Ledger ledger) noexcept:
         """Would it stay within its share and its quota with this many bytes more?"""
         cdef Py_ssize_t after = self.stored + octets
-        return after <= self.most and after <= ledger.stored_share * (ledger.stored_limit - ledger.stored + self.stored)
+        if self.root is not None:
+            return self.all_admit(octets, ledger)
+        return after <= self.most and (
+            self.by_quota or after <= ledger.stored_share * (ledger.stored_limit - ledger.stored + self.stored)
+        )
+
+    cdef bint all_admit(self, Py_ssize_t octets, Ledger ledger) noexcept:
+        cdef Account each
+        for each in self.wider:
+            if not each.admits(octets, ledger):
+                return False
+        return self.root.admits(octets, ledger)
+
+    cdef void spread(self, Py_ssize_t octets) noexcept:
+        cdef Account each
+        for each in self.wider:
+            each.stored += octets
+
+    cdef int refuse(self, Ledger ledger) except -1:
+        """Count a message that found it full; of a joint one, where it is."""
+        cdef Account each
+        if self.root is not None:
+            for each in (self.root, *self.wider):
+                if each.over(ledger):
+                    each.refuse(ledger)
+            return 0
+        self.refused += 1
+        if self.refused == 1:
+            ledger.short.append(self)
+        return 0
 
     def keep(self, Py_ssize_t octets):
         """Count bytes kept beside messages; less than 0 for what is gone."""
-        self.stored += octets
+        self.count_for_all(octets)
+
+    def retain(self, Py_ssize_t octets):
+        """Count bytes in the retained store; less than 0 for what is gone."""
+        cdef Account each
+        self.retained += octets
+        if self.root is not None:
+            for each in (self.root, *self.wider):
+                each.retained += octets
+
+    def join(self, tuple wider not None):
+        """Count what a joint one keeps for these holders, and no longer for those before."""
+        cdef Account each
+        for each in self.wider:
+            each.stored -= self.stored
+            each.retained -= self.retained
+        self.wider = wider
+        for each in self.wider:
+            each.stored += self.stored
+            each.retained += self.retained
 
 
 cdef class Ledger:

@@ -247,7 +247,9 @@ cdef class Message:
         return 0
 
     cdef int charge(self, Account account) except -1:
-        account.stored += HOLDER
+        if account.root is not None:
+            self.charge(account.root)
+        account.count(HOLDER)
         if account is self.account:
             self.account_holders += 1
         elif self.others is not None and account in self.others:
@@ -260,11 +262,13 @@ cdef class Message:
                 if self.others is None:
                     self.others = {}
                 self.others[account] = 1
-            account.stored += self.bytes_held()
+            account.count(self.bytes_held())
         return 0
 
     cdef int discharge(self, Account account) except -1:
-        account.stored -= HOLDER
+        if account.root is not None:
+            self.discharge(account.root)
+        account.count(-HOLDER)
         if account is self.account:
             self.account_holders -= 1
             if self.account_holders:
@@ -275,7 +279,7 @@ cdef class Message:
             if self.others[account]:
                 return 0
             del self.others[account]
-        account.stored -= self.bytes_held()
+        account.count(-self.bytes_held())
         return 0
 
 

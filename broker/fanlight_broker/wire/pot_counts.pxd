@@ -3,6 +3,11 @@
 #   PotTotals   used [ all principals ]   limit [ ]   percent [ of what the others leave, that one may use ]
 #      ^
 #   PotCounts   used [ one principal  ]
+#      ^
+#   PotCounts   used [ a joint one: one client whose quotas have several holders ]  --> PotCounts of these holders
+#
+# What a joint one counts is counted for its principal, and so in all, and for each holder. It is never `kept`: compiled
+# code that takes something from it leaves the decision to Python (core.Shares).
 #
 # The bytes of messages and of sessions are counted elsewhere (ledger.pxd); their numbers here stay 0.
 
@@ -34,6 +39,10 @@ cdef class PotCounts:
         int64_t[POTS] used
         int64_t[POTS] most            # its quota: what it may use, whatever the others leave
         public bint kept              # it is in the table of those who use anything (core.Shares)
+        PotCounts root                # of a joint one: its principal's; else None
+        tuple wider                   # of a joint one: those of other holders; else None
+
+    cdef void spread(self, int pot, int64_t more) noexcept
 
     cdef inline bint within(self, int pot, int64_t more) noexcept:
         """Does its quota allow so much more?"""
@@ -45,4 +54,7 @@ cdef class PotCounts:
 
     cdef inline void count(self, int pot, int64_t more) noexcept:
         self.used[pot] += more
-        self.totals.used[pot] += more
+        if self.root is not None:
+            self.spread(pot, more)
+        else:
+            self.totals.used[pot] += more

@@ -33,11 +33,12 @@ cdef class PotTotals:
 
 @cython.no_gc
 cdef class PotCounts:
-    """What one principal uses."""
+    """What one principal uses. root: it is a joint one."""
 
-    def __cinit__(self, PotTotals totals not None):
+    def __cinit__(self, PotTotals totals not None, PotCounts root=None):
         cdef int pot
-        self.totals = totals
+        self.totals, self.root = totals, root
+        self.wider = None if root is None else ()
         for pot in range(POTS):
             self.most[pot] = LIMIT_MAX
 
@@ -69,3 +70,27 @@ cdef class PotCounts:
     def add(self, int pot, int64_t more):
         """Count more, or less, for it and for all."""
         self.count(checked(pot), more)
+
+    cdef void spread(self, int pot, int64_t more) noexcept:
+        cdef PotCounts each
+        self.root.count(pot, more)
+        for each in self.wider:
+            each.count(pot, more)
+
+    def join(self, tuple wider not None):
+        """Count what a joint one uses for these holders, and no longer for those before."""
+        cdef PotCounts each
+        cdef int pot
+        for pot in range(POTS):
+            for each in self.wider:
+                each.count(pot, -self.used[pot])
+            for each in wider:
+                each.count(pot, self.used[pot])
+        self.wider = wider
+
+    def adopt(self, int pot, int64_t more):
+        """Count for a joint one, and for its other holders, what its principal has counted already."""
+        cdef PotCounts each
+        self.used[checked(pot)] += more
+        for each in self.wider:
+            each.count(pot, more)

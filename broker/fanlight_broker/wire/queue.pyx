@@ -204,10 +204,8 @@ cdef class Queue:
         """Does what its principal keeps take more than the share of it? Counted if so."""
         if self.account is None or not self.account.over(self.ledger):
             return False
-        self.account.refused += 1
+        self.account.refuse(self.ledger)
         self.ledger.dropped_share += 1
-        if self.account.refused == 1:
-            self.ledger.short.append(self.account)
         return True
 
     def charge_to(self, Account account):

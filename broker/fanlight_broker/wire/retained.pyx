@@ -221,7 +221,7 @@ cdef class RetainedTable:
                 or new.payload_size == 0 or new.expires_at <= now:
             return False
         old, account = entry.message, entry.account
-        if old.syntax != new.syntax or ledger.stored > ledger.stored_limit:
+        if account.root is not None or old.syntax != new.syntax or ledger.stored > ledger.stored_limit:
             return False
         more = new.bytes_held() - old.bytes_held()
         if ledger.retained + more > self.bytes_max or (more > 0 and not self.shared(account, more)):

@@ -98,7 +98,7 @@ cdef class Window:
     cdef inline int keep(self, Py_ssize_t octets) noexcept:
         self.ledger.stored += octets
         if self.queue.account is not None:
-            self.queue.account.stored += octets
+            self.queue.account.count_for_all(octets)
         return 0
 
     cdef int offer(self, FanoutState* publication, Variant variant, Consumer consumer) except -1

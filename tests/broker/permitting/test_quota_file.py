@@ -107,7 +107,7 @@ def test_entries_are_looked_at_in_the_order_of_salience_and_then_of_the_file(
         ("[[quota]]\nqueue_messages = 0", "queue_messages is 0; it is a whole number from 1 up"),
         ("[[quota]]\nconnections = 1\nper = 'site'", "per is 'site'; it is one of user, client, group, address"),
         ("[[quota]]\nconnections = 1\nper = 'group'", "name the groups, with group = ..."),
-        ("[[quota]]\nstored_bytes = 1\nper = 'client'", "stored_bytes: is counted for each user"),
+        ("[[quota]]\nname = 'x'\nper = 'client'\nmarks = 1\n" * 2, "entry 2: name: 'x' is another entry of the same"),
         ("[[quota", "q: "),
     ],
 )

@@ -14,6 +14,7 @@ from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.connection import ConnectionState, ProtocolConnection
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.ports import Transport
+from fanlight_broker.core.quota import Quota
 from fanlight_broker.core.subscriber import Client, Session, Subscriber
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.protocols.mqtt import lane, on_connect, on_publish, on_subscribe
@@ -178,6 +179,11 @@ class MqttConnection(ProtocolConnection):
     def refill(self, now: float) -> None:
         if not self.blocked:  # else `unblock` does
             self.broker.sessions.advance(self.session, now)
+
+    def use_quota(self, quota: Quota) -> None:
+        super().use_quota(quota)
+        if self.client is not None and self.lane.share is not None:
+            self.lane.share = self.client.subscriber.share  # another, if other holders of quotas count what it uses
 
     def subscription_ended(self, subscription: Subscription, reason: str) -> None:
         """MQTT has no packet for that: the client hears of it by the end of its connection."""

@@ -34,7 +34,8 @@ cdef class MqttLane(Lane):
         bint has_properties               # 5.0
         object version
         object session                    # core.Session; None: QoS 2 and RETAIN are for Python
-        object share, origin              # of what it publishes: core.Share, and its session's name
+        public object share               # of what it publishes: core.Share
+        object origin                     # of that: its session's name
         TagSet unreleased                 # its identifiers of QoS 2
         Py_ssize_t unreleased_max         # the Receive Maximum of CONNACK
         bint outlives                     # is the session kept when the connection ends?

@@ -1,5 +1,6 @@
 from typing import final
 
+from fanlight_broker.core.share import Share
 from fanlight_broker.core.subscriber import Session
 from fanlight_broker.protocols.mqtt.format import PublishFormat
 from fanlight_broker.wire.lane import Lane
@@ -11,6 +12,7 @@ class MqttLane(Lane):
     check_text: bool
     user_properties_max: int
     fault_reason: int
+    share: Share | None
     alias_max: int
     aliases_bytes: int
     first_byte: int

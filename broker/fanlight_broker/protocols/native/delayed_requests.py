@@ -98,4 +98,4 @@ class DelayedRequests:
 def is_of(entry: DelayedEntry, asker: Subscriber) -> bool:
     """Is a delayed message the asker's own? In a namespace all have one share: there it is by the name, too."""
     publisher = entry.publisher
-    return publisher.share is asker.share and (not asker.namespace or publisher.name == asker.name)
+    return publisher.share.root is asker.share.root and (not asker.namespace or publisher.name == asker.name)
