@@ -24,7 +24,7 @@ from fanlight_broker.admin.view import (
     number_of,
 )
 from fanlight_broker.core.ports import Inspection
-from fanlight_broker.core.quota_views import QUOTA_ORDERS, SORTED_MAX
+from fanlight_broker.core.quota_views import HOLDER_KINDS, QUOTA_ORDERS, SORTED_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,8 @@ class InspectionApi:
         limit, order = limit_of(query), choice_of(query, "by", QUOTA_ORDERS, QUOTA_ORDERS[0])
         offset = number_of(query, "offset", 0, 0, SORTED_MAX - limit)
         found = yield from self._inspection.quotas(
-            offset=offset, limit=limit, by=order, principal=query.get("principal"), entry=query.get("quota")
+            offset=offset, limit=limit, by=order, principal=query.get("principal"), entry=query.get("quota"),
+            per=choice_of(query, "per", HOLDER_KINDS, HOLDER_KINDS[0]),
         )
         return 200, dict(found)
 
@@ -209,9 +210,9 @@ PATHS: Final[Mapping[str, Path]] = {
     "/shares": Path("what users and addresses hold of each pot, most first; limit", InspectionApi.shares, ("limit",)),
     "/quotas": Path(
         "users and addresses: traffic, quotas, rates, how often held or refused; limit, offset, by (one of "
-        f"{', '.join(QUOTA_ORDERS)}), principal, quota",
+        f"{', '.join(QUOTA_ORDERS)}), principal, quota; per=group, client or address: these instead",
         InspectionApi.quotas,
-        (*PAGE, "by", "principal", "quota"),
+        (*PAGE, "by", "principal", "quota", "per"),
     ),
     "/permissions": Path(
         f"rules of permissions and how often each decided; limit (to {ROWS_MAX}), offset, effect, rule, used; or what "

@@ -18,6 +18,7 @@ from fanlight_broker.core.marks import Mark, owner_of
 from fanlight_broker.core.metrics import MetricFamily, histogram
 from fanlight_broker.core.namespace_counts import all_counts, all_gauges
 from fanlight_broker.core.ports import Recorded, StoreView, View
+from fanlight_broker.core.quota import Per
 from fanlight_broker.core.rates import Readings, reading
 from fanlight_broker.core.selectors import where_of
 from fanlight_broker.core.shares import Share, SharedPot, Shares
@@ -309,10 +310,11 @@ class BrokerInspection:
         return {"pots": pots, "principals": principals, "total": len(shares)}
 
     def quotas(
-        self, *, offset: int, limit: int, by: str, principal: str | None, entry: str | None
+        self, *, offset: int, limit: int, by: str, principal: str | None, entry: str | None, per: str
     ) -> Generator[None, None, View]:
         return quota_views.quotas_view(
-            self._broker, self._clock(), offset=offset, limit=limit, by=by, principal=principal, entry=entry
+            self._broker, self._clock(), offset=offset, limit=limit, by=by, principal=principal, entry=entry,
+            per=Per(per),
         )
 
     def hot_topics(self, *, limit: int, by_rate: bool = False) -> Sequence[View]:

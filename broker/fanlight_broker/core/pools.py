@@ -3,7 +3,7 @@
 The connections of a principal are in its share (shares.py), which has those that came before it had a quota, too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -36,6 +36,10 @@ class Pools:
 
     def __len__(self) -> int:
         return len(self._of)
+
+    def __iter__(self) -> Iterator[Holder]:
+        """Those whose clients are counted."""
+        return iter(self._of)
 
     def clients(self, holder: Holder) -> int:
         """Connected ones."""

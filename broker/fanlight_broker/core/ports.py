@@ -413,9 +413,12 @@ class Inspection(Protocol):
         ...
 
     def quotas(
-        self, *, offset: int, limit: int, by: str, principal: str | None, entry: str | None
+        self, *, offset: int, limit: int, by: str, principal: str | None, entry: str | None, per: str
     ) -> Generator[None, None, View]:
-        """Users and addresses: what they use, of how much, how fast; by one of `quota_views.QUOTA_ORDERS`. In steps."""
+        """Users and addresses: what they use, of how much, how fast; by one of `quota_views.QUOTA_ORDERS`. In steps.
+
+        per: one of `quota_views.HOLDER_KINDS`, of which holders are shown instead
+        """
         ...
 
     def hot_topics(self, *, limit: int, by_rate: bool = False) -> Sequence[View]:

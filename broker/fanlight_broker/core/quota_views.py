@@ -1,4 +1,6 @@
-"""/quotas: what each user or address uses, of how much, how fast it goes, and how often it was held back or refused.
+"""/quotas: what each holder of a quota uses, of how much, how fast it goes, how often it was held back or refused.
+
+Holders are principals (users, or else addresses), or with another `Per` the groups, clients or addresses with quotas.
 
 Whatever a `Quota` bounds is shown, and nothing here names a quantity: its counts and pots, and its rates, each with the
 bucket that `Paces` has for it. Views are made in steps, for there may be as many principals as clients.
@@ -23,6 +25,7 @@ SHOWN_MAX: Final = 20  # principals with metrics of their own: those that use th
 TRAFFIC: Final = ("messages_in", "bytes_in", "messages_out", "bytes_out")
 QUOTA_ORDERS: Final = ("part", *TRAFFIC, "connections", "sessions", "held", "refused")
 CONNECTIONS: Final = "connections"
+HOLDER_KINDS: Final = tuple(per.value for per in Per)
 
 
 def part_of(used: int, limit: int) -> float:
@@ -77,19 +80,27 @@ class Usage(NamedTuple):
 Usages = Generator[Usage | None, None, None]  # None: the end of a step
 
 
-def usages(broker: Broker) -> Usages:
-    """All principals, in steps."""
+def usages(broker: Broker, per: Per = Per.USER) -> Usages:
+    """All principals, or all holders of another kind, in steps."""
     passed: dict[Share, Traffic] = {}
     for number, client in enumerate(list(broker.everybody), 1):
-        share = client.subscriber.share
-        passed[share] = traffic(passed.get(share, share.passed), client.outbox)
+        for share in client.parts:
+            passed[share] = traffic(passed.get(share, share.passed), client.outbox)
         if number % CLIENTS_AT_ONCE == 0:
             yield None
     yield None
-    for number, share in enumerate(list(broker.shares), 1):
+    found = list(broker.shares) if per is Per.USER else map(broker.shares.holder, _holders(broker, per))
+    for number, share in enumerate(found, 1):
         yield _usage(broker, share, passed.get(share, share.passed))
         if number % PRINCIPALS_AT_ONCE == 0:
             yield None
+
+
+def _holders(broker: Broker, per: Per) -> list[tuple[str, ...]]:
+    """Those of a kind that have pots, rates or connections."""
+    pots = [share.key for share in broker.shares.holders if share.key[0] == per]
+    others = [holder for holder in (*(each for each, _ in broker.paces), *broker.everybody.pools) if holder.per is per]
+    return list(dict.fromkeys([*pots, *map(tuple, others)]))
 
 
 def quota_in_force(share: Share) -> Quota:
@@ -107,9 +118,23 @@ def _usage(broker: Broker, share: Share, passed: Traffic) -> Usage:
     counts = counts_of(quota)
     connections = counts.pop(CONNECTIONS, None)
     if connections is not None:
-        bounds.append(Bound(CONNECTIONS, share.clients, connections, connections, share.connections_refused))
+        clients = connections_of(broker, share)
+        bounds.append(Bound(CONNECTIONS, clients, connections, connections, share.connections_refused))
     bounds += [Bound(name, None, limit, limit, 0) for name, limit in (*counts.items(), *quota.maxima.items())]
-    return Usage(share, passed, quota, tuple(bounds), broker.paces.of(Holder(Per.USER, share.principal)))
+    return Usage(share, passed, quota, tuple(bounds), broker.paces.of(holder_of(share)))
+
+
+def holder_of(share: Share) -> Holder:
+    """Whose share it is, as it is known to paces and pools."""
+    if not share.by_quota:
+        return Holder(Per.USER, share.principal)
+    per, name, entry = share.key
+    return Holder(Per(per), name, entry)
+
+
+def connections_of(broker: Broker, share: Share) -> int:
+    """Of a holder whose quota has no pots, the pool has them."""
+    return max(share.clients, broker.everybody.pools.clients(holder_of(share))) if share.by_quota else share.clients
 
 
 def counts_of(quota: Quota) -> dict[str, int]:
@@ -128,12 +153,14 @@ def rates_of(quota: Quota) -> dict[str, Rate]:
 
 
 def quotas_view(
-    broker: Broker, now: float, *, offset: int, limit: int, by: str, principal: str | None, entry: str | None
+    broker: Broker, now: float, *, offset: int, limit: int, by: str, principal: str | None, entry: str | None,
+    per: Per = Per.USER,
 ) -> Generator[None, None, View]:
-    """Principals, those with most first. principal, entry: only the one of this name, or those of this quota."""
+    """Holders of one kind, those with most first. principal, entry: only the one of this name, or those of this quota.
+    """
     largest: list[tuple[float, int, Usage]] = []
     total = 0
-    for number, usage in enumerate(usages(broker)):
+    for number, usage in enumerate(usages(broker, per)):
         if usage is None:
             yield
             continue
@@ -152,14 +179,15 @@ def quotas_view(
     yield
     rows: list[View] = []
     for _, _, usage in largest[offset : offset + limit]:
-        away = sum(home.sessions.away_of(usage.share) for home in broker.everywhere())
-        rows.append(usage_view(usage, away, now))
+        of_principal = not usage.share.by_quota  # sessions without a client are known by principals
+        away = sum(home.sessions.away_of(usage.share) for home in broker.everywhere()) if of_principal else None
+        rows.append(usage_view(usage, away, now) | {"connections": connections_of(broker, usage.share)})
         if len(rows) % PRINCIPALS_AT_ONCE == 0:
             yield
-    return {"quotas": rows, "by": by, "offset": offset, "limit": limit, "total": total}
+    return {"quotas": rows, "per": per.value, "by": by, "offset": offset, "limit": limit, "total": total}
 
 
-def usage_view(usage: Usage, away: int, now: float) -> View:
+def usage_view(usage: Usage, away: int | None, now: float) -> View:
     share, quota = usage.share, usage.quota
     rates = rates_of(quota)
     return {
@@ -190,16 +218,16 @@ def rate_view(pace: TokenBucket, rate: Rate, now: float) -> View:
 
 
 def quota_families(broker: Broker) -> Generator[None, None, list[MetricFamily]]:
-    """What is used of quotas and how much that may be, by the principals nearest to one; the others as one, OTHER."""
+    """What is used of quotas and how much that may be, by the holders nearest to one; the others as one, OTHER."""
     largest: list[tuple[float, int, str, Mapping[str, tuple[int, int]]]] = []
     sums: dict[str, tuple[int, int]] = {}
-    for number, share in enumerate(list(broker.shares), 1):
+    for number, share in enumerate([*broker.shares, *broker.shares.holders], 1):
         if number % PRINCIPALS_AT_ONCE == 0:
             yield
         own = _used_of_quota(share)
         if not own:
             continue
-        placed = max(part_of(used, limit) for used, limit in own.values()), -number, share.principal, own
+        placed = max(part_of(used, limit) for used, limit in own.values()), -number, label_of(share), own
         if len(largest) < SHOWN_MAX:
             heappush(largest, placed)
             continue
@@ -218,9 +246,14 @@ def quota_families(broker: Broker) -> Generator[None, None, list[MetricFamily]]:
     if not rows:
         return []
     return [
-        family("quota_used", f"What users and addresses use of their quotas: of {SHOWN_MAX}, and of the others", 0),
+        family("quota_used", f"What holders use of their quotas: of {SHOWN_MAX}, and of the others", 0),
         family("quota_limit", "The quotas that fanlight_quota_used is of", 1),
     ]
+
+
+def label_of(share: Share) -> str:
+    """Another one for each: an address is a principal, and may be the holder of several quotas."""
+    return f"{share.principal} ({share.key[-1]})" if share.by_quota else share.principal
 
 
 def _used_of_quota(share: Share) -> dict[str, tuple[int, int]]:

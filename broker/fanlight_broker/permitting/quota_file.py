@@ -68,7 +68,7 @@ class QuotaTable:
         # By the kind of holder and the party: the order of its first entry.
         self._first: dict[Per, dict[int, tuple[float, int]]] = {}
         self._entries: dict[tuple[float, int], Entry] = {}
-        self._held: dict[tuple[str, str], Quota] = {}  # those with pots, by whose they are and their names
+        self._held: dict[tuple[str, str], Quota] = {}  # but for users, by whose they are and their names
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -76,11 +76,10 @@ class QuotaTable:
     def insert(self, who: Any, entry: Entry) -> None:
         """Raises InvalidQuota."""
         order = entry.salience, len(self._entries)
-        if entry.per is not Per.USER and entry.quota.pots:
-            key = entry.per.value, entry.label
-            if key in self._held:
+        if entry.per is not Per.USER:
+            other = self._held.setdefault((entry.per.value, entry.label), entry.quota)
+            if other is not entry.quota and (entry.quota.pots or other.pots):
                 raise InvalidQuota(f"name: {entry.label!r} is another entry of the same per; each counts by its name")
-            self._held[key] = entry.quota
         party = self._parties.number(who) if who else EVERYBODY
         first = self._first.setdefault(entry.per, {})
         first[party] = min(first.get(party, order), order)

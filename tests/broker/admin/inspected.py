@@ -65,9 +65,9 @@ class Inspected:
         return {"principals": [{"principal": "user anna"}, {"principal": "user bert"}][:limit], "total": 2}
 
     def quotas(
-        self, *, offset: int, limit: int, by: str, principal: str | None, entry: str | None
+        self, *, offset: int, limit: int, by: str, principal: str | None, entry: str | None, per: str
     ) -> Generator[None, None, View]:
-        self.asked = (offset, limit, by, principal, entry)
+        self.asked = (offset, limit, by, principal, entry, per)
         yield
         return {"quotas": [{"principal": "user anna"}], "by": by, "total": 1}
 

@@ -107,11 +107,11 @@ async def test_shares_are_shown_with_those_who_hold_most_first(served: Served) -
 
 
 async def test_quotas_are_asked_for_by_order_page_and_name(served: Served) -> None:
-    status, quotas = await served.get("/quotas?by=held&limit=3&offset=2&principal=user%20anna&quota=devices")
+    status, quotas = await served.get("/quotas?by=held&limit=3&offset=2&principal=user%20anna&quota=devices&per=group")
     assert (status, quotas) == (200, {"quotas": [{"principal": "user anna"}], "by": "held", "total": 1})
-    assert served.inspected.asked == (2, 3, "held", "user anna", "devices")
+    assert served.inspected.asked == (2, 3, "held", "user anna", "devices", "group")
     await served.get("/quotas")
-    assert served.inspected.asked == (0, 100, "part", None, None)
+    assert served.inspected.asked == (0, 100, "part", None, None, "user")
     status, answer = await served.get("/quotas?by=size")
     assert (status, answer["error"][:39]) == (400, "by=size must be one of part, messages_i")
     assert (await served.get("/quotas?offset=4900"))[0] == 200

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.metrics import OTHER, BoundedCounts
 from fanlight_broker.core.ports import View
-from fanlight_broker.core.quota import NoQuotas, Quota, Rate, quota_of
+from fanlight_broker.core.quota import NoQuotas, Per, Quota, Rate, quota_of
 from fanlight_broker.core.quota_views import (
     PRINCIPALS_AT_ONCE,
     QUOTA_ORDERS,
@@ -17,6 +17,7 @@ from fanlight_broker.core.quota_views import (
     quotas_view,
     rates_of,
 )
+from fanlight_broker.permitting.quota_file import parse_quotas
 from tests.broker.protocols.native import world as native
 from tests.broker.protocols.native.world import publish
 
@@ -153,6 +154,31 @@ def test_metrics_have_some_principals_and_the_sum_of_the_others() -> None:
     assert rows[OTHER, "subscriptions"] == 5 * 2
     assert rows["address 192.0.2.1", "subscriptions"] == 9
     assert {labels["principal"]: value for labels, value in limit.samples}[OTHER] == 5 * 10
+
+
+def test_groups_clients_and_addresses_are_shown_on_request_and_in_metrics() -> None:
+    world = native.World()
+    world.broker.use_quotas(parse_quotas(
+        '[[quota]]\nname = "all"\ngroup = "anonymous"\nper = "group"\nsubscriptions = 4\nconnections = 3\n'
+        '[[quota]]\nname = "each"\nper = "address"\npublish_messages = 5\nconnections = 7\n', "q"
+    ))
+    for number in (1, 2):
+        peer = connected(world, address(number))
+        peer.send(publish("a", b"123") + native.frame(6, 1, 1, "a"))
+    (row,) = view(world.broker, per=Per.GROUP)["quotas"]
+    assert (row["principal"], row["quota"], row["connections"], row["messages_in"]) == ("group anonymous", "all", 2, 2)
+    assert row["quantities"]["subscriptions"] == {"used": 2, "limit": 4, "quota": 4, "refused": 0}
+    assert row["quantities"]["connections"] == {"used": 2, "limit": 3, "quota": 3, "refused": 0}
+    assert (row["part"], row["sessions"], row["away"]) == (0.6667, 0, None)
+    rows = view(world.broker, per=Per.ADDRESS, by="messages_in")["quotas"]
+    assert [(row["principal"], row["quota"], row["connections"]) for row in rows] == [
+        ("address 192.0.2.1", "each", 1), ("address 192.0.2.2", "each", 1),
+    ]
+    assert [row["rates"]["publish"]["passed"] for row in rows] == [1, 1]
+    assert view(world.broker, per=Per.CLIENT)["quotas"] == []
+    assert [row["principal"] for row in view(world.broker)["quotas"]] == ["address 192.0.2.1", "address 192.0.2.2"]
+    used, _ = done(quota_families(world.broker))[0]
+    assert ({"principal": "group anonymous (all)", "quantity": "subscriptions"}, 2.0) in used.samples
 
 
 def test_nobody_has_a_quota_and_there_is_no_family() -> None:
