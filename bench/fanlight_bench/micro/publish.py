@@ -45,6 +45,9 @@ class NoSocket:
     def authenticate(self, user: str | None, password: str | None, client: str = "") -> Identity | None:
         return None
 
+    def offers(self) -> frozenset[str]:
+        return frozenset()
+
     def exchange(self, mechanism: str, user: str | None) -> LoginExchange | None:
         return None
 

@@ -188,6 +188,13 @@ class PasswordAuthenticator:
             decoy_key=self._decoy_key, iterations=self._iterations,
         ))  # fmt: skip
 
+    def offers(self) -> frozenset[str]:
+        """How clients may log in now, beside a password or a certificate."""
+        found = {"ANONYMOUS"} if self._credentials.anonymous_allowed else set()
+        if self._credentials.users_file is not None:
+            found.add(MECHANISM)
+        return frozenset(found)
+
     def _scram_of(self, name: str) -> ScramKeys | None:
         user = self._users.get(name)
         return user.scram if user is not None else None

@@ -64,6 +64,10 @@ class Authenticator(Protocol):
         """
         ...
 
+    def offers(self) -> frozenset[str]:
+        """How clients may log in now, beside a password or a certificate: ANONYMOUS, SCRAM-SHA-256 (SASL's names)."""
+        ...
+
     def stands(self, identity: Identity) -> bool:
         """Are the credentials of a connected client still valid? They may have been changed or deleted."""
         ...
@@ -120,6 +124,10 @@ class Transport(Protocol):
 
         client: the identifier that the client gives itself, unchecked
         """
+        ...
+
+    def offers(self) -> frozenset[str]:
+        """What the authenticator offers: see there."""
         ...
 
     def exchange(self, mechanism: str, user: str | None) -> LoginExchange | None:

@@ -280,6 +280,9 @@ class Connection(asyncio.BufferedProtocol):
         except Exception:
             self.fault()
 
+    def offers(self) -> frozenset[str]:
+        return self.owner.authenticator.offers()
+
     def exchange(self, mechanism: str, user: str | None) -> LoginExchange | None:
         return self.owner.authenticator.exchange(
             mechanism, user, self.address, protocol=self.traffic.protocol, listener=self.traffic.name

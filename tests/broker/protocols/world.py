@@ -127,6 +127,9 @@ class Peer:
             self.world.soon.append(lambda: self.protocol.authenticated(Identity(user or ""), self.world.now))
         return None
 
+    def offers(self) -> frozenset[str]:
+        return frozenset({"ANONYMOUS"})
+
     def exchange(self, mechanism: str, user: str | None) -> LoginExchange | None:
         return None
 

@@ -1,4 +1,4 @@
-"""One AMQP connection (1.4): negotiation, login, tune, open, heartbeats, close; its channels' frames go to them.
+"""One AMQP connection (1.4): open, heartbeats, close; its channels' frames go to them. handshake.py is its beginning.
 
     AMQP 0 0 9 1 --> start --> start-ok --> (login) --> tune --> tune-ok, open --> open-ok --> channels --> close
 
@@ -8,11 +8,10 @@ The loop over the input, and the life cycle of all connections, are in core/conn
 from collections.abc import Callable
 from typing import Any, Final
 
-from fanlight_broker import __version__, event_log
+from fanlight_broker import event_log
 from fanlight_broker.core import errors
 from fanlight_broker.core.broker import Broker
-from fanlight_broker.core.connection import ConnectionState, ProtocolConnection
-from fanlight_broker.core.identity import Identity
+from fanlight_broker.core.connection import ConnectionState
 from fanlight_broker.core.ports import Transport
 from fanlight_broker.core.subscriber import Client, Subscriber
 from fanlight_broker.core.subscription import Subscription
@@ -21,30 +20,19 @@ from fanlight_broker.protocols.amqp.channel import AmqpChannel
 from fanlight_broker.protocols.amqp.delivery_times import MARKS
 from fanlight_broker.protocols.amqp.errors import AmqpError, amqp_error, frame_error, reply_text
 from fanlight_broker.protocols.amqp.format import FORMAT
-from fanlight_broker.protocols.amqp.frames import FRAME_MIN_SIZE, HEARTBEAT, PROTOCOL_HEADER, FrameType, check_heartbeat
-from fanlight_broker.protocols.amqp.lane import AmqpLane
-from fanlight_broker.protocols.amqp.login import credentials_of, offered
+from fanlight_broker.protocols.amqp.frames import HEARTBEAT, PROTOCOL_HEADER, FrameType, check_heartbeat
+from fanlight_broker.protocols.amqp.handshake import HANDSHAKE, NO_METHOD, AmqpHandshake
 from fanlight_broker.protocols.amqp.methods import AnyMethod, decode_method, ids_of, method_frame, name_of
-from fanlight_broker.protocols.amqp.options import CHANNEL_MAX, FRAME_MAX, AmqpCounts, AmqpOptions
+from fanlight_broker.protocols.amqp.options import AmqpCounts, AmqpOptions
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 from fanlight_broker.protocols.amqp.state import LEGAL, ON_CHANNELS, Phase
 from fanlight_broker.protocols.amqp.vhost import Vhost, Vhosts
-from fanlight_broker.wire.inbox import Inbox, ReceiveBuffer
+from fanlight_broker.wire.inbox import ReceiveBuffer
 from fanlight_broker.wire.lane import TOO_LARGE
 
-CAPABILITIES: Final = {
-    "publisher_confirms": True, "exchange_exchange_bindings": True, "basic.nack": True,
-    "consumer_cancel_notify": True, "connection.blocked": True, "authentication_failure_close": True,
-    "per_consumer_qos": True, "direct_reply_to": True,
-}  # fmt: skip
-SERVER_PROPERTIES: Final = {
-    "product": "Fanlight", "version": __version__, "platform": "Python", "copyright": "", "information": "",
-    "cluster_name": "fanlight", "capabilities": CAPABILITIES,
-}  # fmt: skip
 SILENT_INTERVALS: Final = 2  # of heartbeats, after which a peer is gone (4.2.7)
 BUSY: Final = 1_024  # bytes unsent: a client that reads so late gets no heartbeats or notices on top
 LOOK_SECONDS: Final = 60  # between two looks for deliveries that are not acknowledged in time, at the most
-NO_METHOD: Final = (0, 0)
 PUBLISH_IDS: Final = (60, 40)
 COMMIT_IDS: Final = (90, 20)
 CODES_OF_REASONS: Final = {
@@ -53,43 +41,24 @@ CODES_OF_REASONS: Final = {
 }  # fmt: skip
 
 
-class AmqpConnection(ProtocolConnection):
+class AmqpConnection(AmqpHandshake):
     """The protocol side of one connection."""
 
-    protocol: Final = "amqp"
     log = event_log.get("amqp")
-    lane: AmqpLane
 
     def __init__(
         self, options: AmqpOptions, counts: AmqpCounts, vhosts: Vhosts, broker: Broker, transport: Transport,
         shared: ReceiveBuffer, now: float,
     ) -> None:
-        outbox, inbox, limits = broker.new_outbox(), Inbox(shared, broker.ledger), broker.limits
-        inbox.read_max = FRAME_MIN_SIZE
-        inbox.stranger(inbox.read_max)
-        super().__init__(broker, transport, now, AmqpLane(
-            inbox, outbox, broker.routes, broker.ledger, frame_max=FRAME_MIN_SIZE, control_max=limits.control_bytes_max,
-        ))
-        self.options = options
+        super().__init__(options, broker, transport, shared, now)
         self.counts = counts
-        self.phase = Phase.HEADER
-        self.frame_max = FRAME_MIN_SIZE  # bytes of a frame, as both have agreed
-        self.heartbeat = 0  # seconds; 0: none
-        self.login = ""  # the user of the login, as the client gave it
         self.gave_up = False  # the message at hand waited for a queue for too long
         self.done = False  # the frame at hand was passed before an error was raised
-        self.kombu = self.wants_cancels = False  # what the client is, and has announced
-        self._wants_blocked = self._wants_close = False
         self._vhosts = vhosts
         self._vhost: Vhost | None = None
-        self._properties: dict[str, Any] = {}
-        self._identity: Identity | None = None  # from the login until connection.open
-        self._channels: dict[int, AmqpChannel] = {}
-        self._at = NO_METHOD  # class and method that an error is about
         self._beaten_at = now
         self._full_since: float | None = None
         self._said_blocked = False
-        self._channel_max = CHANNEL_MAX
         self._looked_at = now  # deliveries that are not acknowledged
 
     @property
@@ -118,9 +87,6 @@ class AmqpConnection(ProtocolConnection):
         else:
             write()
 
-    def _send(self, method: AnyMethod) -> None:
-        self.outbox.write(method_frame(0, method))
-
     # -- input ------------------------------------------------------------------------------------------------------
 
     def recognises(self, first_bytes: bytes) -> bool:
@@ -128,10 +94,10 @@ class AmqpConnection(ProtocolConnection):
 
     def handle(self, now: float) -> None:
         if self.phase is Phase.HEADER:
-            self._on_header(self.lane.frame())
+            self.on_header(self.lane.frame())
             return
         kind, number, payload = self.lane.kind, self.lane.channel, self.lane.frame()
-        self._at = NO_METHOD
+        self.at = NO_METHOD
         if kind == FrameType.HEARTBEAT:
             try:
                 check_heartbeat(number, len(payload))
@@ -141,7 +107,7 @@ class AmqpConnection(ProtocolConnection):
                 raise
         ids = ids_of(payload)
         method = decode_method(payload)
-        self._at = ids
+        self.at = ids
         if number == 0:
             if type(method) not in LEGAL[self.phase]:
                 raise AmqpError(ReplyCode.COMMAND_INVALID, f"{name_of(method)} is not allowed now on channel 0")
@@ -149,22 +115,11 @@ class AmqpConnection(ProtocolConnection):
         else:
             self._on_channel_method(number, method, now)
 
-    def _on_header(self, octets: bytes) -> None:
-        if octets != PROTOCOL_HEADER:
-            self.outbox.write(PROTOCOL_HEADER)
-            self.failed = "unsupported_version"
-            self.leave("another version of AMQP")
-            return
-        self.lane.greeted = True
-        self.phase = Phase.START
-        mechanisms = " ".join(offered(self.transport.certified)).encode()
-        self._send(first.ConnectionStart(0, 9, SERVER_PROPERTIES, mechanisms, b"en_US"))
-
     def publish(self, now: float) -> bool:
         """A content frame, or a tx.commit."""
         if self.lane.kind == FrameType.METHOD:
             return self._commit(now)
-        number, self._at, self.done = self.lane.channel, PUBLISH_IDS, False
+        number, self.at, self.done = self.lane.channel, PUBLISH_IDS, False
         channel = self._channels.get(number)
         if channel is not None and not channel.is_open:
             self.lane.done()
@@ -193,7 +148,7 @@ class AmqpConnection(ProtocolConnection):
         if channel is None or not channel.commits:
             self.handle(now)
             return True
-        self._at = COMMIT_IDS
+        self.at = COMMIT_IDS
         try:
             return channel.commit(now)
         except errors.FanlightError as error:
@@ -207,51 +162,12 @@ class AmqpConnection(ProtocolConnection):
         self.lane.hold_back(None)
 
     def reject(self, event: int) -> None:
-        self._at = NO_METHOD
+        self.at = NO_METHOD
         if event == TOO_LARGE:
             raise frame_error(f"a frame of {self.lane.frame_size} bytes; at most {self.lane.frame_max}")
         raise frame_error(self.lane.fault)
 
-    # -- negotiation ------------------------------------------------------------------------------------------------
-
-    def _on_start_ok(self, method: first.ConnectionStartOk, now: float) -> None:
-        self._properties = dict(method.client_properties)
-        capabilities = self._properties.get("capabilities")
-        known = capabilities if isinstance(capabilities, dict) else {}
-        self.wants_cancels = known.get("consumer_cancel_notify") is True
-        self._wants_blocked = known.get("connection.blocked") is True
-        self._wants_close = known.get("authentication_failure_close") is True
-        self.kombu = self._properties.get("product") == "py-amqp"
-        self._at = NO_METHOD
-        user, password = credentials_of(method.mechanism, method.response, self.transport.certified)
-        self.login = user or ""
-        name = self._name()
-        self.broker.clients.check_names(name, user)
-        self.verify(user, password, now, name or "")
-
-    def _name(self) -> str | None:
-        name = self._properties.get("connection_name")
-        return name if isinstance(name, str) and name else None
-
-    def welcome(self, identity: Identity, now: float) -> None:
-        """It is a client of a namespace when connection.open has said of which."""
-        self._identity = identity
-        self.state = ConnectionState.AWAITING
-        self.phase = Phase.TUNE
-        self._send(first.ConnectionTune(CHANNEL_MAX, FRAME_MAX, self.options.heartbeat_seconds))
-
-    def _on_tune_ok(self, method: first.ConnectionTuneOk, now: float) -> None:
-        if not 1 <= method.channel_max <= CHANNEL_MAX:
-            raise AmqpError(ReplyCode.NOT_ALLOWED, f"channel_max {method.channel_max}; 1 to {CHANNEL_MAX}")
-        if not FRAME_MIN_SIZE <= method.frame_max <= FRAME_MAX:
-            raise AmqpError(ReplyCode.NOT_ALLOWED, f"frame_max {method.frame_max}; {FRAME_MIN_SIZE} to {FRAME_MAX}")
-        self._channel_max = method.channel_max
-        self.frame_max = self.lane.frame_max = method.frame_max
-        self.heartbeat = method.heartbeat
-        # A message with all of its frames: heads and ends of those of the body, method and content header.
-        frames = self.options.message_bytes_max // (self.frame_max - 8) + 2
-        self.outbox.frame_max = self.options.message_bytes_max + 8 * frames + FRAME_MAX
-        self.phase = Phase.OPEN
+    # -- open, close ------------------------------------------------------------------------------------------------
 
     def _on_open(self, method: first.ConnectionOpen, now: float) -> None:
         name = method.virtual_host
@@ -264,12 +180,11 @@ class AmqpConnection(ProtocolConnection):
         self.state = ConnectionState.CONNECTED
         self.phase = Phase.RUNNING
         self.admit()
-        self._send(first.ConnectionOpenOk())
+        self.send_first(first.ConnectionOpenOk())
 
     def _enter_vhost(self, name: str, now: float) -> None:
         """Become a client of the namespace that is this vhost. Raises NotPermitted, LimitExceeded, AmqpError 530."""
-        identity, self._identity = self._identity, None
-        assert identity is not None
+        identity = self._identity
         origin = self.enter(identity, self.protocol)
         home = self._vhosts.home(name, self.broker)
         if home is None:
@@ -289,14 +204,11 @@ class AmqpConnection(ProtocolConnection):
         )
 
     def _on_close(self, method: first.ConnectionClose, now: float) -> None:
-        self._send(first.ConnectionCloseOk())
+        self.send_first(first.ConnectionCloseOk())
         self.leave(f"the client closed it: {method.reply_code} {method.reply_text[:60]!r}")
 
     def _on_close_ok(self, method: first.ConnectionCloseOk, now: float) -> None:
         raise AmqpError(ReplyCode.COMMAND_INVALID, "connection.close-ok without a close")
-
-    def _on_update_secret(self, method: first.ConnectionUpdateSecret, now: float) -> None:
-        raise AmqpError(ReplyCode.NOT_IMPLEMENTED, "connection.update-secret; connect anew with the new secret")
 
     # -- channels ---------------------------------------------------------------------------------------------------
 
@@ -330,10 +242,10 @@ class AmqpConnection(ProtocolConnection):
     def _open(self, number: int, channel: AmqpChannel | None) -> None:
         if channel is not None:
             raise AmqpError(ReplyCode.CHANNEL_ERROR, f"channel {number} is open already")
-        if len(self._channels) >= self._channel_max:
+        if len(self._channels) >= self.channel_max:
             raise AmqpError(
                 ReplyCode.NOT_ALLOWED, f"number of channels opened ({len(self._channels)}) has reached the negotiated "
-                f"channel_max ({self._channel_max})",
+                f"channel_max ({self.channel_max})",
             )
         self._channels[number] = AmqpChannel(self, number)
         self.counts.channels += 1
@@ -359,7 +271,7 @@ class AmqpConnection(ProtocolConnection):
         self.counts.channel_errors += 1
         channel.end(now)
         self.outbox.write(method_frame(
-            channel.number, first.ChannelClose(found.code, found.reply_text, *self._at)
+            channel.number, first.ChannelClose(found.code, found.reply_text, *self.at)
         ))
 
     # -- life cycle -------------------------------------------------------------------------------------------------
@@ -374,7 +286,7 @@ class AmqpConnection(ProtocolConnection):
             text = found.reply_text
             if refused:
                 text = reply_text(ReplyCode.ACCESS_REFUSED, "Login was refused")
-            self._send(first.ConnectionClose(found.code, text, *self._at))
+            self.send_first(first.ConnectionClose(found.code, text, *self.at))
         self.leave(f"closed by the broker: {found.code.name.lower()}")
 
     def end(self) -> None:
@@ -422,7 +334,7 @@ class AmqpConnection(ProtocolConnection):
     def _close_overdue(self, timeout: float, now: float) -> None:
         for channel in [*self._channels.values()]:
             if channel.is_open and channel.consumers.overdue(timeout, now):
-                self._at = NO_METHOD
+                self.at = NO_METHOD
                 self._failed(channel, AmqpError(
                     ReplyCode.PRECONDITION_FAILED,
                     f"delivery acknowledgement on channel {channel.number} timed out. Timeout value used: "
@@ -441,7 +353,7 @@ class AmqpConnection(ProtocolConnection):
         if blocked and self.outbox.size >= BUSY:
             return
         self._said_blocked = blocked
-        self._send(first.ConnectionBlocked(why) if blocked else first.ConnectionUnblocked())
+        self.send_first(first.ConnectionBlocked(why) if blocked else first.ConnectionUnblocked())
 
     def subscription_ended(self, subscription: Subscription, reason: str) -> None:
         """AMQP clients have consumers and no subscriptions of their own."""
@@ -452,10 +364,8 @@ class AmqpConnection(ProtocolConnection):
 
 
 HANDLERS: Final[dict[type[AnyMethod], Callable[[AmqpConnection, Any, float], None]]] = {
-    first.ConnectionStartOk: AmqpConnection._on_start_ok,
-    first.ConnectionTuneOk: AmqpConnection._on_tune_ok,
+    **HANDSHAKE,
     first.ConnectionOpen: AmqpConnection._on_open,
     first.ConnectionClose: AmqpConnection._on_close,
     first.ConnectionCloseOk: AmqpConnection._on_close_ok,
-    first.ConnectionUpdateSecret: AmqpConnection._on_update_secret,
 }

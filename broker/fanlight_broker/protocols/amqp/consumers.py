@@ -213,6 +213,12 @@ class ChannelConsumers:
         self._by_tag.clear()
         self.tags.deliveries.clear()
 
+    def recheck(self, now: float) -> None:
+        """Its client has other permissions: consumers that it may not have any more end."""
+        for consumer in [*self._by_number.values()]:
+            if consumer.core is not None:
+                self._broker.queues.recheck(consumer.core, now)
+
     def overdue(self, timeout: float, now: float) -> bool:
         """Has a delivery not been acknowledged in time? What a transaction keeps has been."""
         return self._times.overdue(next(iter(self.tags.deliveries), None), self.tags.last, timeout, now)

@@ -7,19 +7,14 @@ sixteenth of the time-out at most.
 """
 
 from collections import deque
-from typing import Final, NamedTuple
+from typing import Final
 
 MARKS: Final = 16  # within one time-out
 
 
-class Mark(NamedTuple):
-    time: float
-    last: int
-
-
 class DeliveryTimes:
     def __init__(self) -> None:
-        self._marks: deque[Mark] = deque()
+        self._marks: deque[tuple[float, int]] = deque()
 
     def overdue(self, oldest: int | None, last: int, timeout: float, now: float) -> bool:
         """Was a delivery sent `timeout` seconds ago that is not acknowledged?
@@ -31,8 +26,8 @@ class DeliveryTimes:
         if oldest is None:
             marks.clear()
             return False
-        while marks and marks[0].last < oldest:
+        while marks and marks[0][1] < oldest:
             marks.popleft()
-        if not marks or (marks[-1].last < last and now - marks[-1].time >= timeout / MARKS):
-            marks.append(Mark(now, last))
-        return now - marks[0].time >= timeout
+        if not marks or (marks[-1][1] < last and now - marks[-1][0] >= timeout / MARKS):
+            marks.append((now, last))
+        return now - marks[0][0] >= timeout

@@ -1,5 +1,6 @@
 """SASL mechanisms in connection.start-ok: what a response says, for the broker's own authentication (1.4.2.3)."""
 
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from fanlight_broker.core.errors import AuthenticationFailed
@@ -7,8 +8,9 @@ from fanlight_broker.protocols.amqp.data_types import OctetReader, long_string
 from fanlight_broker.protocols.amqp.errors import AmqpError
 from fanlight_broker.protocols.amqp.field_table import read_table
 
-MECHANISMS: Final = ("PLAIN", "AMQPLAIN", "ANONYMOUS")
 EXTERNAL: Final = "EXTERNAL"  # by the certificate of the client
+SCRAM: Final = "SCRAM-SHA-256"  # of several messages (RFC 7677)
+ANONYMOUS: Final = "ANONYMOUS"
 
 
 class AmqpCredentials(NamedTuple):
@@ -19,15 +21,18 @@ class AmqpCredentials(NamedTuple):
 NOBODY: Final = AmqpCredentials(None, None)  # by a certificate, or anonymous
 
 
-def offered(certified: str) -> tuple[str, ...]:
-    """What is offered to a client, with the name in its certificate ("" without one)."""
-    return (EXTERNAL, *MECHANISMS) if certified else MECHANISMS
+def offered(certified: str, offers: Collection[str]) -> tuple[str, ...]:
+    """What is offered to a client, with the name in its certificate ("" without one).
+
+    offers: what the authenticator has beside passwords and certificates. PLAIN is before SCRAM, which takes two more
+    round trips, and which the clients in use do not know.
+    """
+    wanted = {EXTERNAL: bool(certified), SCRAM: SCRAM in offers, ANONYMOUS: ANONYMOUS in offers}
+    return tuple(each for each in (EXTERNAL, "PLAIN", "AMQPLAIN", SCRAM, ANONYMOUS) if wanted.get(each, True))
 
 
-def credentials_of(mechanism: str, response: bytes, certified: str) -> AmqpCredentials:
-    """Raises AuthenticationFailed for a mechanism that was not offered, and for a response that is malformed."""
-    if mechanism not in offered(certified):
-        raise AuthenticationFailed(f"login with the mechanism {mechanism!r}, which was not offered")
+def credentials_of(mechanism: str, response: bytes) -> AmqpCredentials:
+    """Of a mechanism of one message. Raises AuthenticationFailed for a response that is malformed."""
     try:
         match mechanism:
             case "PLAIN":

@@ -1,6 +1,7 @@
 """Which methods a client may send, in each phase of a connection and on its channels (1.4 to 1.9).
 
     HEADER --protocol header--> START --start-ok--> (login) --> TUNE --tune-ok--> OPEN --open--> RUNNING --close--> end
+                                            '--> SECURE --secure-ok--'
 """
 
 from enum import Enum, auto
@@ -16,6 +17,7 @@ class Phase(Enum):
 
     HEADER = auto()
     START = auto()
+    SECURE = auto()  # in a login of several messages
     TUNE = auto()
     OPEN = auto()
     RUNNING = auto()
@@ -25,6 +27,7 @@ class Phase(Enum):
 LEGAL: Final[dict[Phase, frozenset[type[Any]]]] = {
     Phase.HEADER: frozenset(),
     Phase.START: frozenset({first.ConnectionStartOk, first.ConnectionClose}),
+    Phase.SECURE: frozenset({first.ConnectionSecureOk, first.ConnectionClose}),
     Phase.TUNE: frozenset({first.ConnectionTuneOk, first.ConnectionClose}),
     Phase.OPEN: frozenset({first.ConnectionOpen, first.ConnectionClose}),
     Phase.RUNNING: frozenset({first.ConnectionClose, first.ConnectionCloseOk, first.ConnectionUpdateSecret}),
