@@ -28,7 +28,8 @@ CASES = [
 ]
 PORTS = {
     "native": 7420, "native_tls": 7423, "mqtt": 1883, "mqtt_tls": 8883, "mqtt_websocket": 8083,
-    "mqtt_websocket_tls": 8084, "amqp": 5672, "amqp_tls": 5671, "http": 7421, "https": 7424,
+    "mqtt_websocket_tls": 8084, "amqp": 5672, "amqp_tls": 5671, "amqp_websocket": 15678,
+    "amqp_websocket_tls": 15677, "http": 7421, "https": 7424,
 }  # fmt: skip
 
 

@@ -1,11 +1,12 @@
 """A real broker, several connections, and packets that were valid before they were changed: `make test-sanitize`.
 
-    python -m tests.fuzz.running SECONDS [SEED]
+    python -m tests.fuzz.running SECONDS [SEED [amqp]]
 
-It starts a broker, sends native frames and MQTT packets (those of the documents and of the tests, and some with
-selectors) from several connections, as they are and with bytes changed, cut, doubled or joined, and ends. In between an
-honest client of each protocol must get its answer. At the end SIGTERM must end the broker with status 0, and a
-sanitizer must have found nothing. The seed is printed: with it the same bytes are sent again.
+It starts a broker, sends native, MQTT and AMQP frames (those of the documents and of the tests, and some with
+selectors; or those of AMQP alone) from several connections, as they are and with bytes changed, cut, doubled or joined,
+and ends. In between an honest client of each protocol must get its answer. At the end SIGTERM must end the broker with
+status 0, and a sanitizer must have found nothing. The seed is printed: with it the same bytes are sent again. So is how
+long the slowest answer took, and by how much the broker's memory has grown since its first thousand frames.
 """
 
 import json
@@ -21,11 +22,13 @@ from pathlib import Path
 import msgpack  # type: ignore[import-untyped]
 
 from fanlight_bench.launch import Broker, Patience
+from fanlight_broker.protocols.amqp.frames import PROTOCOL_HEADER
 from fanlight_broker.protocols.mqtt.codec import encode
 from fanlight_broker.protocols.mqtt.packets import Publish, Subscribe, Subscription
 from fanlight_broker.protocols.mqtt.properties import Properties
 from fanlight_broker.protocols.mqtt.version import V3, V5
 from tests.broker.protocols.mqtt.corpus import CORPUS
+from tests.fuzz import amqp_frames
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 HELLO = bytes.fromhex("0000000493010180")
@@ -118,9 +121,15 @@ class Stranger:
             self.socket = None
 
 
-def answer(address: tuple[str, int], sent: bytes, expected: bytes) -> None:
-    """An honest client sends this, and what is expected is in what it gets."""
-    got = b""
+def resident(pid: int) -> int:
+    """Bytes."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def answer(address: tuple[str, int], sent: bytes, expected: bytes) -> float:
+    """An honest client sends this, and what is expected is in what it gets. Returns the seconds that took."""
+    got, began = b"", time.monotonic()
     with socket.create_connection(address, ANSWER_SECONDS) as honest:
         honest.settimeout(ANSWER_SECONDS)
         honest.sendall(sent)
@@ -128,38 +137,58 @@ def answer(address: tuple[str, int], sent: bytes, expected: bytes) -> None:
             more = honest.recv(1 << 16)
             assert more, f"the broker closed an honest connection after {got!r}"
             got += more
+    return time.monotonic() - began
 
 
-def fuzz(seconds: float, seed: int) -> None:
+def fuzz(seconds: float, seed: int, only: str = "") -> None:
     """Raises AssertionError if anything that must hold does not."""
     dice = random.Random(seed)
     Patience.seconds = 300.0
     # It may be slow, and those who send rubbish are many: neither is to be refused here.
-    broker = Broker(handshake_seconds_max=60, mqtt_filter_suffix=True)
+    broker = Broker(handshake_seconds_max=60, mqtt_filter_suffix=True, amqp=True)
     try:
-        native, mqtt = broker.addresses["native"], broker.addresses["mqtt"]
+        broker.wait_for(lambda: "amqp" in broker.addresses, ANSWER_SECONDS)
         packets = [*(entry.octets for entry in CORPUS), *selecting_packets()]
-        frames = [*native_frames(), *selecting_frames()]
         connects = [octets for octets in packets if octets[0] == 0x10]
-        strangers = [Stranger(dice, native, [HELLO, HELLO, b""], frames) for _ in range(CONNECTIONS)]
-        strangers += [Stranger(dice, mqtt, [CONNECT, *connects], packets) for _ in range(CONNECTIONS)]
+        protocols = {
+            "native": ([HELLO, HELLO, b""], [*native_frames(), *selecting_frames()], HELLO + PING,
+                       bytes.fromhex("920c01")),
+            "mqtt": ([CONNECT, *connects], packets, CONNECT + PINGREQ, PINGRESP),
+            "amqp": ([amqp_frames.HANDSHAKE] * 4 + [PROTOCOL_HEADER, b""], amqp_frames.FRAMES, amqp_frames.QUESTION,
+                     amqp_frames.OK),
+        }  # fmt: skip
+        if only:
+            protocols = {only: protocols[only]}
+        strangers = [
+            Stranger(dice, broker.addresses[name], greetings, said)
+            for name, (greetings, said, _, _) in protocols.items() for _ in range(CONNECTIONS)
+        ]
         rounds, ends = 0, time.monotonic() + seconds
+        slowest, memory = 0.0, 0
+
+        def ask() -> None:
+            nonlocal slowest
+            for name, (_, _, question, expected) in protocols.items():
+                slowest = max(slowest, answer(broker.addresses[name], question, expected))
+
         while time.monotonic() < ends and broker.process.poll() is None:
             dice.choice(strangers).round()
             rounds += 1
             if rounds % HONEST_EVERY == 0:
-                answer(native, HELLO + PING, bytes.fromhex("920c01"))
-                answer(mqtt, CONNECT + PINGREQ, PINGRESP)
+                ask()
+                if rounds == 1_000:
+                    memory = resident(broker.pid)
         assert broker.process.poll() is None, "the broker has ended"
-        answer(native, HELLO + PING, bytes.fromhex("920c01"))
-        answer(mqtt, CONNECT + PINGREQ, PINGRESP)
+        ask()
         for stranger in strangers:
             stranger.close()
+        grown = resident(broker.pid) - (memory or resident(broker.pid))
         broker.process.terminate()
         code = broker.wait(300.0)
         assert code == 0, f"the broker exited with {code}"
         connected = sum(stranger.connects for stranger in strangers)
         print(f"{rounds} packets on {connected} connections; the broker answered, and exited with 0")
+        print(f"the slowest answer took {1_000 * slowest:.0f} ms, and memory has grown by {grown / (1 << 20):.1f} MiB")
     finally:
         broker.kill()
         reports = [line for line in broker.lines if any(report in line for report in REPORTS)]
@@ -172,7 +201,7 @@ def main() -> None:
     """Take the time and the seed from the command line."""
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else int.from_bytes(os.urandom(4), "big")
     print(f"fuzzing a running broker for {sys.argv[1]} s, seed {seed}", flush=True)
-    fuzz(float(sys.argv[1]), seed)
+    fuzz(float(sys.argv[1]), seed, *sys.argv[3:])
 
 
 if __name__ == "__main__":

@@ -8,6 +8,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from websockets.asyncio.client import connect as websocket_connect
+from websockets.exceptions import InvalidStatus
+from websockets.typing import Subprotocol
 
 from fanlight_broker.protocols.amqp import basic_methods as basic
 from fanlight_broker.protocols.amqp import connection_methods as first
@@ -53,8 +56,10 @@ def broker(
     broker = start_module_broker(
         amqp=True, users_file=users, token_keys_file=keys, token_audience="broker", permissions=permissions,
         tls_certificate=signed.server, tls_client_ca=signed.ca, tls_client_certificates="optional",
+        amqp_websocket=True, amqp_websocket_port=0, amqp_websocket_tls_port=0,
     )
-    broker.wait_for(lambda: "amqp_tls" in broker.addresses, WAIT_SECONDS)
+    listeners = {"amqp_tls", "amqp_websocket", "amqp_websocket_tls"}
+    broker.wait_for(lambda: listeners <= broker.addresses.keys(), WAIT_SECONDS)
     return broker
 
 
@@ -222,3 +227,31 @@ async def test_a_connection_ends_with_its_token(broker: TestBroker) -> None:
             assert answer.reply_code == 320
         else:  # a machine so slow that the token was late
             assert answer.reply_code == 530
+
+
+@pytest.mark.parametrize("tls", [False, True])
+async def test_amqp_goes_through_a_websocket(broker: TestBroker, signed: Certificates, tls: bool) -> None:
+    port = broker.addresses["amqp_websocket" + "_tls" * tls][1]
+    url = f"ws{'s' * tls}://127.0.0.1:{port}/ws"
+    context = signed.context(signed.sign("dev", common_name="dev")) if tls else None
+    async with websocket_connect(url, ssl=context, subprotocols=[Subprotocol("amqp")], proxy=None) as websocket:
+        decoder, came = FrameDecoder(131_072), []
+
+        async def method() -> Any:
+            while not came:
+                octets = await asyncio.wait_for(websocket.recv(), WAIT_SECONDS)
+                assert isinstance(octets, bytes)
+                came.extend(decode_method(frame.payload) for frame in decoder.feed(octets))
+            return came.pop(0)
+
+        await websocket.send(PROTOCOL_HEADER)
+        assert ("EXTERNAL" in (await method()).mechanisms.decode().split()) == tls
+        octets = method_frame(0, first.ConnectionStartOk({}, "PLAIN", plain("alice", "wonder")))
+        for at in range(0, len(octets), 7):  # messages and frames have nothing to do with each other
+            await websocket.send(octets[at : at + 7])
+        assert isinstance(await method(), first.ConnectionTune)
+        open_all = [first.ConnectionTuneOk(10, 131_072, 0), first.ConnectionOpen("/")]
+        await websocket.send(b"".join(method_frame(0, each) for each in open_all))
+        assert await method() == first.ConnectionOpenOk()
+    with pytest.raises(InvalidStatus):
+        await websocket_connect(url, ssl=context, subprotocols=[Subprotocol("mqtt")], proxy=None)

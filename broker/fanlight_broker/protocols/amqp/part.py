@@ -24,12 +24,13 @@ class AmqpPart(ProtocolPart):
     name = "amqp"
     title = "AMQP"
     settings = AmqpSettings
+    subprotocols = ("amqp",)
     counters_help = COUNTERS
     formats = (FORMAT,)
 
     def __init__(self, settings: AmqpSettings) -> None:
         super().__init__(settings)
-        self.durability = settings.amqp_durability
+        self.origins, self.durability = settings.amqp_websocket_origins, settings.amqp_durability
         self.counts = AmqpCounts()
         options = AmqpOptions(
             settings.amqp_message_bytes_max, settings.amqp_heartbeat_seconds, settings.amqp_consumer_timeout_seconds
@@ -64,6 +65,8 @@ class AmqpPart(ProtocolPart):
             raise FanlightError(str(error)) from error
 
     def example(self, port: ListeningPort, host: str, number: int, *, credentials: bool) -> str:
+        if port.websocket:
+            return f"new AMQPWebSocketClient('{'wss' if port.tls else 'ws'}://{host}:{number}') in amqp-client.js"
         user = "USER:PASSWORD@" if credentials else ""
         return f"celery -b {'amqps' if port.tls else 'amqp'}://{user}{host}:{number}// status"
 

@@ -17,7 +17,10 @@ What an AMQP client may do is under Limits, with what all others may.""",
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
 class AmqpSettings(ProtocolSettings):
-    ports: ClassVar[tuple[ListeningPort, ...]] = (ListeningPort("amqp"), ListeningPort("amqp", tls=True))
+    ports: ClassVar[tuple[ListeningPort, ...]] = (
+        ListeningPort("amqp"), ListeningPort("amqp", tls=True),
+        ListeningPort("amqp", websocket=True), ListeningPort("amqp", websocket=True, tls=True),
+    )  # fmt: skip
 
     amqp: Annotated[
         bool, AMQP, NeedsRestart(), Reason("whether AMQP clients (0-9-1) may connect")
@@ -30,6 +33,21 @@ class AmqpSettings(ProtocolSettings):
         int, AMQP, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
         Reason("TCP port of AMQP; 0 takes a free one and logs it"),
     ] = 5672
+    amqp_websocket: Annotated[
+        bool, AMQP, NeedsRestart(), Reason("whether AMQP may come over WebSocket (subprotocol amqp), for browsers")
+    ] = False
+    amqp_websocket_port: Annotated[
+        int, AMQP, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
+        Reason("TCP port of AMQP over WebSocket; 0 takes a free one and logs it"),
+    ] = 15678
+    amqp_websocket_origins: Annotated[
+        str | None, AMQP, NeedsRestart(), Unit("origins"),
+        Reason("pages whose scripts may connect by AMQP, as mqtt_websocket_origins"),
+    ] = None
+    amqp_websocket_tls_port: Annotated[
+        int, AMQP, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
+        Reason("TCP port of AMQP over WebSocket and TLS, open with a certificate; 0 takes a free one and logs it"),
+    ] = 15677
     amqp_tls_host: Annotated[
         str | None, AMQP, NeedsRestart(), Unit("address"),
         Reason("where AMQP clients connect by TLS; without it, amqp_host"),
