@@ -15,6 +15,7 @@ from fanlight_broker.protocols.amqp.frames import HEARTBEAT, PROTOCOL_HEADER, Fr
 from fanlight_broker.protocols.amqp.methods import encode_method, method_frame
 from fanlight_broker.protocols.amqp.properties import encode_header
 from tests.broker.protocols.amqp.world import PLAIN, World, content, published
+from tests.captured_logs import capture_logs
 
 NOTHING = (0, 0)
 
@@ -262,8 +263,11 @@ def test_each_mistake_has_its_code_and_closes_its_own_connection(name: str) -> N
     octets, code, ids = MISTAKES[name]
     world = World()
     peer, other = world.channel(), world.channel()
-    peer.send(octets)
+    with capture_logs() as events:
+        peer.send(octets)
+        peer.send(octets)  # nothing more is read
     assert peer.error() == (True, code, ids)
+    assert [each["event"] for each in events if each["log_level"] == "warning"] == ["connection_failed"]
     assert other.ask(first.ChannelFlow(True)) == first.ChannelFlowOk(True)
     assert world.counts.channels == 1
 
