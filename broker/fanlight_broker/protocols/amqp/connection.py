@@ -17,7 +17,7 @@ from fanlight_broker.core.subscriber import Client, Subscriber
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.protocols.amqp import connection_methods as first
 from fanlight_broker.protocols.amqp.channel import AmqpChannel
-from fanlight_broker.protocols.amqp.delivery_times import MARKS
+from fanlight_broker.protocols.amqp.delivery_times import READINGS
 from fanlight_broker.protocols.amqp.errors import AmqpError, amqp_error, frame_error, reply_text
 from fanlight_broker.protocols.amqp.format import FORMAT
 from fanlight_broker.protocols.amqp.frames import HEARTBEAT, PROTOCOL_HEADER, FrameType, check_heartbeat
@@ -309,7 +309,7 @@ class AmqpConnection(AmqpHandshake):
         if self._said_blocked and not self.blocked and not self.broker.position.refusing:
             self._say_blocked(False)
         timeout = self.options.consumer_timeout_seconds
-        if timeout and now - self._looked_at >= min(timeout / MARKS, LOOK_SECONDS):
+        if timeout and now - self._looked_at >= min(timeout / READINGS, LOOK_SECONDS):
             self._looked_at = now
             self._close_overdue(timeout, now)
         if self._full_since is not None and self.blocked and self.state is ConnectionState.CONNECTED:

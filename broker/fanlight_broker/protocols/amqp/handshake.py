@@ -179,7 +179,7 @@ class AmqpHandshake(ProtocolConnection):
         user = identity.user if identity.verified else ""
         asker = origin.asker(user, subscriber.name, self.protocol)
         outside = origin._replace(namespace="").asker(user, "", self.protocol)
-        own = "" if origin.chosen else self.broker.name  # the namespace that the rules say; clients of the root choose one
+        own = "" if origin.chosen else self.broker.name  # by the rules: clients of the root choose a namespace
         if enforcement.restricted and self.broker.common.home_of(outside).name != own:
             raise AmqpError(ReplyCode.NOT_ALLOWED, "the new secret is of another namespace; connect anew")
         subscriber.origin = origin

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fanlight_broker.protocols.amqp import basic_methods as basic
 from fanlight_broker.protocols.amqp import connection_methods as first
-from fanlight_broker.protocols.amqp.delivery_times import MARKS, DeliveryTimes
+from fanlight_broker.protocols.amqp.delivery_times import READINGS, DeliveryTimes
 from fanlight_broker.protocols.amqp.options import AmqpOptions
 from tests.broker.protocols.amqp.world import KIB, Peer, World
 
@@ -89,7 +89,7 @@ def test_a_delivery_is_found_late_by_a_sixteenth_and_one_look_at_most(steps: lis
         late = times.overdue(next(iter(out), None), last, timeout, now)
         waited = now - next(iter(out.values()), now)
         assert not (late and waited < timeout)
-        assert late or waited < timeout + timeout / MARKS + 5
+        assert late or waited < timeout + timeout / READINGS + 5
         if late:
             break
 
