@@ -109,14 +109,14 @@ $(STAMPS)/dev: pyproject.toml constraints.txt $(STAMPS)/tools
 	  echo 'make: group bench is not available for this Python; what compares with its libraries is skipped'
 	@touch $@
 
-# MQTT.js for tests/interop: into build, by its lock file, nothing of it run. Without npm what needs it is skipped.
+# MQTT.js and amqplib for tests/interop: into build, by its lock file, nothing of it run. Without npm what needs it is skipped.
 NPM_FILES := tests/interop/package.json tests/interop/package-lock.json
 $(STAMPS)/npm: $(NPM_FILES) $(STAMPS)/venv
 	@if command -v npm > /dev/null; then \
 	  mkdir -p build/interop && cp $(NPM_FILES) build/interop && \
 	  (cd build/interop && npm ci --ignore-scripts --no-audit --no-fund --silent) && touch $@ || \
-	  echo 'make: npm could not install MQTT.js; what tests with it is skipped'; \
-	else echo 'make: no npm; what tests with MQTT.js is skipped'; fi
+	  echo 'make: npm could not install MQTT.js and amqplib; what tests with them is skipped'; \
+	else echo 'make: no npm; what tests with MQTT.js and amqplib is skipped'; fi
 
 $(STAMPS)/archive: pyproject.toml constraints.txt $(STAMPS)/tools
 	@echo 'make: installing pyarrow into $(VENV) (50 MB)'
