@@ -202,7 +202,7 @@ def test_a_principal_whose_last_subscription_ends_is_forgotten() -> None:
     broker: Broker = broker_with()
     client, _ = connect(broker)
     share = client.subscriber.share
-    broker.shares.leave(share)  # as if nothing else was counted
+    broker.shares.leave((share,))  # as if nothing else was counted
     subscribe(broker, client, 1, b"a")
     assert list(broker.shares) == [share]
     broker.subscribing.unsubscribe(client, 1)

@@ -1,5 +1,6 @@
 """Worlds whose connections send through the real sink (net/flush.pyx), for what it decides: when nothing is sent."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from fanlight_broker.core.permissions import Asker
@@ -23,6 +24,9 @@ class ByAddress:
 
     def of(self, asker: Asker, own: Any) -> Quota:
         return self._quota if asker.address == self._address else NO_QUOTA
+
+    def held(self, holder: Sequence[str]) -> Quota | None:
+        return None
 
 
 class Pipe:

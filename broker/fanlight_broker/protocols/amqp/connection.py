@@ -281,7 +281,8 @@ class AmqpConnection(AmqpHandshake):
             return
         found = amqp_error(error)
         self.note_failure(found.code.name, found.text)
-        refused = self.phase is Phase.START and isinstance(error, errors.AuthenticationFailed | errors.NotPermitted)
+        begins = self.phase in (Phase.START, Phase.SECURE)
+        refused = begins and isinstance(error, errors.AuthenticationFailed | errors.NotPermitted)
         if self.phase is not Phase.HEADER and (self._wants_close or not refused):
             text = found.reply_text
             if refused:

@@ -5,13 +5,12 @@ open for one message at a time and counts for nobody.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 from math import inf
 
-from fanlight_broker.core.work_queue import QueueConsumer
 from fanlight_broker.protocols.amqp import basic_methods as basic
+from fanlight_broker.protocols.amqp.channel_consumer import ChannelConsumer
 from fanlight_broker.protocols.amqp.content_frames import deliver_writer, get_writer
 from fanlight_broker.protocols.amqp.delivery_times import DeliveryTimes
 from fanlight_broker.protocols.amqp.direct_reply import DIRECT_REPLY, DirectReplies
@@ -26,31 +25,7 @@ from fanlight_broker.protocols.amqp.sides import ChannelSide
 from fanlight_broker.protocols.amqp.transactions import ChannelTransaction, HeldAnswer
 from fanlight_broker.protocols.amqp.vhost import ROOT_VHOST, DeclaredQueue
 from fanlight_broker.wire.message import Variant
-from fanlight_broker.wire.named_queue import NamedQueue
 from fanlight_broker.wire.operating import read_soon
-from fanlight_broker.wire.window import Window
-
-
-@dataclass(slots=True, eq=False)
-class ChannelConsumer:
-    """tag: None for the one that basic.get uses. core: None for that, too."""
-
-    number: int
-    tag: str | None
-    queue: DeclaredQueue
-    window: Window
-    core: QueueConsumer | None
-    automatic: bool
-    cancelled: bool = False
-
-    @property
-    def delivers(self) -> bool:
-        """Does it get what there is room for?"""
-        return self.core is not None and self.core.started and not self.core.paused and not self.cancelled
-
-    @property
-    def inside(self) -> NamedQueue:
-        return self.queue.work.inside
 
 
 class ChannelConsumers:

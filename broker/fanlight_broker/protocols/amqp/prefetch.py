@@ -6,13 +6,10 @@ Deliveries of basic.get, and what is acknowledged by being sent, do not count.
 """
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
 
+from fanlight_broker.protocols.amqp.channel_consumer import ChannelConsumer
 from fanlight_broker.protocols.amqp.format import ChannelTags
 from fanlight_broker.protocols.amqp.options import GETTERS
-
-if TYPE_CHECKING:
-    from fanlight_broker.protocols.amqp.consumers import ChannelConsumer
 
 Delivery = tuple[int, int]  # number of the consumer, tag of the queue
 
@@ -20,7 +17,7 @@ Delivery = tuple[int, int]  # number of the consumer, tag of the queue
 class ChannelPrefetch:
     """consumers: those of the channel, as they are at each time."""
 
-    def __init__(self, tags: ChannelTags, consumers: Collection["ChannelConsumer"]) -> None:
+    def __init__(self, tags: ChannelTags, consumers: Collection[ChannelConsumer]) -> None:
         self.full = False  # the consumers that count are paused
         self._tags = tags
         self._consumers = consumers
