@@ -1,6 +1,6 @@
 """Where permissions fall off: clients of many classes in turn, and routes that leave somebody out. ns a publish.
 
-    TOPICS topics, CLASSES   so many clients publish in turn, a message each, on one topic or on topics in turn. Each
+    TOPICS topics, CLASSES   clients, CLASSES of them, publish in turn, a message each, on one topic or on several. Each
                              is of a class of its own, with a number beyond the bits of a route; `off`: the same without
                              permissions
     wildcard                 scenario C of the peers' bench in one process: 20 publishers, 1,000 topics, 50 subscribers

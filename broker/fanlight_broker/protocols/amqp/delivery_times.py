@@ -19,7 +19,7 @@ class DeliveryTimes:
     def overdue(self, oldest: int | None, last: int, timeout: float, now: float) -> bool:
         """Was a delivery sent `timeout` seconds ago that is not acknowledged?
 
-        oldest  tag that is not acknowledged; None: there is none
+        oldest  tag that is not acknowledged; None: all are acknowledged
         last    tag that was given
         """
         readings = self._readings
