@@ -4,7 +4,7 @@ import asyncio
 import ssl
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -115,6 +115,8 @@ async def connect(
         yield client, start.mechanisms.decode().split()
     finally:
         writer.close()
+        with suppress(OSError):  # the broker has closed it first
+            await writer.wait_closed()  # by TLS that is a message each way
 
 
 def plain(name: str, password: str) -> bytes:

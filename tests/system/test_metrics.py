@@ -69,15 +69,16 @@ async def test_messages_and_bytes_are_counted_for_the_listener_they_came_by(star
             shown = await stats(broker)
             by = ("protocol", "listener")
             native, mqtt, websocket = ("native", "native"), ("mqtt", "mqtt"), ("mqtt", "mqtt_websocket")
-            assert values(found["fanlight_connections"], *by) == {native: 1, mqtt: 1, websocket: 0}
-            assert values(found["fanlight_messages_in"], *by) == {native: 3, mqtt: 1, websocket: 0}
-            assert values(found["fanlight_messages_out"], *by) == {native: 4, mqtt: 4, websocket: 0}
+            idle = {websocket: 0, ("amqp", "amqp"): 0}
+            assert values(found["fanlight_connections"], *by) == {native: 1, mqtt: 1, **idle}
+            assert values(found["fanlight_messages_in"], *by) == {native: 3, mqtt: 1, **idle}
+            assert values(found["fanlight_messages_out"], *by) == {native: 4, mqtt: 4, **idle}
             for name in ("bytes_in", "bytes_out"):
                 counted = values(found[f"fanlight_{name}"], *by)
                 assert sum(counted.values()) == shown[name]
                 assert counted[native] > 0 < counted[mqtt]
             accepted = values(found["fanlight_connections_accepted"], "protocol")
-            assert accepted == {("native",): 1, ("mqtt",): 2}
+            assert accepted == {("native",): 1, ("mqtt",): 2, ("amqp",): 0}
 
 
 async def test_what_is_lost_is_one_family_with_the_reason_as_its_label(start_broker: StartBroker) -> None:
@@ -86,7 +87,8 @@ async def test_what_is_lost_is_one_family_with_the_reason_as_its_label(start_bro
     assert {("newest",), ("oldest",), ("credit",), ("queue",), ("expired",), ("too_large",)} <= set(reasons)
     assert not [name for name in found if name.startswith("fanlight_dropped")]
     stages = values(found["fanlight_handshakes_failed"], "protocol", "stage")
-    assert set(stages) == {(each, stage) for each in ("native", "mqtt") for stage in ("tls", "websocket", "protocol")}
+    protocols = ("native", "mqtt", "amqp")
+    assert set(stages) == {(each, stage) for each in protocols for stage in ("tls", "websocket", "protocol")}
 
 
 async def test_there_are_histograms_of_recipients_and_of_the_loops_lag(start_broker: StartBroker) -> None:
