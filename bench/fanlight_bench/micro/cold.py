@@ -15,7 +15,7 @@ from itertools import cycle
 
 from fanlight_bench.micro.case import Case, Effort, Group, timed
 from fanlight_bench.micro.clients import PAYLOAD, frame
-from fanlight_bench.micro.publish import MESSAGES, PublishSetup
+from fanlight_bench.micro.publish import MESSAGES, PublishSetup, take_all
 
 ROUTES = 5_000  # more than enter the cache at their first sighting
 BEYOND = 20_000
@@ -64,7 +64,7 @@ class ColdSetup(PublishSetup):
             spent += timed(self.publish)
             changer.inbox.feed(frame(8, None, 9) if number % 2 else frame(6, None, 9, "stock.#"))
             spent += timed(changer.receive, 0.0)
-        self.emptied()
+        take_all(self.broker, self.connections)
         return spent
 
 

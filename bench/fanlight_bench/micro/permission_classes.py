@@ -19,7 +19,7 @@ from typing import Final
 
 from fanlight_bench.micro.case import Case, Effort, Group, timed
 from fanlight_bench.micro.clients import PAYLOAD, frame
-from fanlight_bench.micro.publish import NoSocket
+from fanlight_bench.micro.publish import NoSocket, take_all
 from fanlight_bench.permissions import USER, rows
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.identity import Identity
@@ -75,21 +75,13 @@ class PermittedSetup:
         before = self.decisions()
         spent = timed(self.publish)
         self.asked = (self.decisions() - before) / self.messages
-        self.empty()
+        take_all(self.broker, self.connections)
         return spent
 
     def publish(self) -> None:
         for connection, octets in self.turns:
             connection.inbox.feed(octets)
             connection.receive(0.0)
-
-    def empty(self) -> None:
-        for connection in self.connections:
-            while connection.outbox.size:
-                connection.outbox.read()
-        self.broker.ledger.pop_dirty()
-        for connection in self.connections:
-            connection.outbox.clean()
 
     def decisions(self) -> int:
         return 0 if self.table is None else sum(self.table.hits.values())

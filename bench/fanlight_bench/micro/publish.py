@@ -7,7 +7,7 @@
 Beside known: the others. The kinds of publish that the lane knows are in `lanes`; more about cold ones is in `cold`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from fanlight_bench.micro.case import Case, Effort, Group, timed
 from fanlight_bench.micro.clients import PAYLOAD, frame
@@ -70,6 +70,16 @@ def connect(broker: Broker, shared: ReceiveBuffer) -> NativeConnection:
     return connection
 
 
+def take_all(broker: Broker, connections: Collection[NativeConnection]) -> None:
+    """Take what the outboxes have, as their sockets would."""
+    for connection in connections:
+        while connection.outbox.size:
+            connection.outbox.read()
+    broker.ledger.pop_dirty()
+    for connection in connections:
+        connection.outbox.clean()
+
+
 class PublishSetup:
     """A broker of its own, a publisher and subscribers with a wildcard."""
 
@@ -92,17 +102,8 @@ class PublishSetup:
     def turn(self) -> int:
         self.publisher.inbox.feed(next(self.batches))
         spent = timed(self.publish)
-        self.emptied()
+        take_all(self.broker, self.connections)
         return spent
-
-    def emptied(self) -> None:
-        """Take what the outboxes have."""
-        for connection in self.connections:
-            while connection.outbox.size:
-                connection.outbox.read()
-        self.broker.ledger.pop_dirty()
-        for connection in self.connections:
-            connection.outbox.clean()
 
     def publish(self) -> None:
         wire = self.publisher.transport

@@ -9,11 +9,6 @@ from tests.broker.protocols.amqp.world import PLAIN, Got, Peer, World
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
-
-
-@pytest.fixture
 def peer(world: World) -> Peer:
     found = world.channel()
     found.declare()

@@ -10,11 +10,6 @@ from tests.broker.protocols.amqp.world import Got, Peer, World
 REPLIES = "amq.rabbitmq.reply-to"
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def asked(world: World) -> tuple[Peer, Peer, str]:
     """Client, server, and the address in the request that the server got."""
     client, server = world.channel(), world.channel()

@@ -13,11 +13,6 @@ from tests.broker.protocols.amqp.world import Peer, World
 DECLARE, BIND = (50, 10), (50, 20)
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def test_a_queue_is_declared_and_declared_again(world: World) -> None:
     peer = world.channel()
     for _ in range(2):

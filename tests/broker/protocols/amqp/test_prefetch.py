@@ -10,11 +10,6 @@ from tests.broker.protocols.amqp.world import Got, Peer, World
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
-
-
-@pytest.fixture
 def peer(world: World) -> Peer:
     found = world.channel()
     found.declare("q")

@@ -14,11 +14,6 @@ ROLLBACK = entity.TxRollback()
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
-
-
-@pytest.fixture
 def peer(world: World) -> Peer:
     found = world.channel()
     found.declare()
