@@ -10,7 +10,8 @@ const connect = async () => {
       connection.on('error', () => {}) // 'close' follows
       return connection
     } catch (error) {
-      if (error.code !== 'ECONNREFUSED') throw error
+      // While the killed broker ends, its port may still take a connection that is then reset.
+      if (!['ECONNREFUSED', 'ECONNRESET'].includes(error.code)) throw error
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
   }
