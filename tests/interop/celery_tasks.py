@@ -12,9 +12,10 @@ app.conf.broker_connection_retry_on_startup = True
 app.conf.worker_cancel_long_running_tasks_on_connection_loss = False
 
 kind, url = by_url("rpc://", app.loader)
+by_queue = kind(app=app, url=url)
 
 
-@app.task(backend=kind(app=app, url=url))
+@app.task(backend=by_queue)
 def doubled(number: int) -> int:
     """Its result comes by a queue of the broker."""
     return 2 * number
