@@ -1,12 +1,13 @@
 """`python -m fanlight_bench`: load a broker, compare brokers, and measure parts of ours. Each has its --help.
 
     python -m fanlight_bench                          the everyday scenarios, on a broker of its own and the null broker
-    python -m fanlight_bench load fan-out --url URL   one scenario against any broker: native, MQTT, NATS
+    python -m fanlight_bench load fan-out --url URL   one scenario against any broker: native, MQTT, NATS, AMQP
     python -m fanlight_bench load --list              the scenarios there are
     python -m fanlight_bench serve-null --port 7421   the null broker alone
     python -m fanlight_bench micro ...                parts of the broker by themselves: see micro/__main__.py
     python -m fanlight_bench scaling ...              cost per message against filters, subscribers, connections
     python -m fanlight_bench peers ...                Fanlight beside other brokers: see peers/__main__.py
+    python -m fanlight_bench amqp ...                 Fanlight beside RabbitMQ, by AMQP
     python -m fanlight_bench permissions ...          what 100,000 rules of permissions cost a broker
     python -m fanlight_bench isolation ...            what one user at full speed costs another
     python -m fanlight_bench pipeline ...             the archive in Spark: see pipeline/__main__.py
@@ -28,6 +29,7 @@ COMMANDS = {
     "micro": "parts of the broker by themselves",
     "scaling": "cost per message against filters, subscribers, connections",
     "peers": "Fanlight beside other brokers",
+    "amqp": "Fanlight beside RabbitMQ, by AMQP",
     "permissions": "what 100,000 rules of permissions cost a broker",
     "isolation": "what one user at full speed costs another",
     "pipeline": "the archive in Spark",
@@ -58,6 +60,10 @@ def main(arguments: list[str] | None = None) -> int:
         from fanlight_bench.peers.__main__ import main as peers
 
         return peers(rest)
+    if command == "amqp":
+        from fanlight_bench.amqp.__main__ import main as amqp
+
+        return amqp(rest)
     if command == "permissions":
         from fanlight_bench.permissions import main as permissions
 

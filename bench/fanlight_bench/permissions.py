@@ -2,6 +2,7 @@
 
     python -m fanlight_bench permissions                            A, B, C, D natively and by MQTT, 5 rounds: 6 minutes
     python -m fanlight_bench permissions --scenarios A,D --schemes mqtt --rounds 1 --duration 0.5
+    python -m fanlight_bench permissions --instructions          instructions of a publish, by callgrind: 8 minutes
 
 Scenarios are those of `python -m fanlight_bench peers`. Each round has a broker with a file of 100,000 rules and one
 without, one directly after the other, first the one and next time the other, with the same users and passwords. What is
@@ -55,6 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyError as error:
         print(f"no scenario is called {error}; there are {', '.join(ASKED)}", file=sys.stderr)
         return WRONG
+    if options.instructions:
+        return _count_instructions([each.letter for each in asked], options)
     runs: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="fanlight-permissions-") as folder, compare.many_files():
         contenders = made(Path(folder), options.rules, options.users)
@@ -69,6 +72,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     json.dump(report, sys.stdout, indent=1)
     sys.stdout.write("\n")
     return FAILED if any(row.get("error") or row.get("faults") for row in runs) else OK
+
+
+def _count_instructions(letters: list[str], options: argparse.Namespace) -> int:
+    """With --instructions: no sockets, and other work on the machine does not matter."""
+    from fanlight_bench.micro import permission_instructions as counting  # here: it imports the broker
+
+    known, schemes = list(counting.SETUPS), _words(options.schemes)
+    if not set(letters) <= set(known) or not set(schemes) <= {"fanlight", "mqtt"}:
+        print(f"--instructions knows {', '.join(known)}, by fanlight and mqtt", file=sys.stderr)
+        return WRONG
+    found = []
+    with tempfile.TemporaryDirectory(prefix="fanlight-permissions-") as folder:
+        file = Path(folder) / "permissions.csv"
+        file.write_text(rows(options.rules, options.users), encoding="utf-8")
+        try:
+            for row in counting.rows(letters, schemes, file, options.users, BAR):
+                found.append(row)
+                print(f"bench: {json.dumps(row)}", file=sys.stderr, flush=True)
+        except (OSError, RuntimeError) as error:
+            print(f"bench: {error}", file=sys.stderr)
+            return FAILED
+    json.dump({"machine": machine(), "rules": options.rules, "users": options.users, "bar": BAR, "rows": found},
+              sys.stdout, indent=1)  # fmt: skip
+    sys.stdout.write("\n")
+    return OK
 
 
 @dataclass(frozen=True)
@@ -180,6 +208,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--warmup", type=float, default=1.0, metavar="SECONDS", help="before it: topics are decided (%(default)s)")
     add("--rules", type=int, default=RULES, help="of the file (%(default)s)")
     add("--users", type=int, default=USERS, help="that have them (%(default)s)")
+    add("--instructions", action="store_true", help="count instructions of a publish by callgrind, without sockets")
     return parser
 
 

@@ -159,6 +159,13 @@ def rules_check(arguments: argparse.Namespace) -> int:
     )
 
 
+def definitions(arguments: argparse.Namespace) -> int:
+    from fanlight_broker.definitions_command import try_definitions
+
+    settings = _load(arguments, on_error=Exit.USAGE, whole=False).settings
+    return try_definitions(arguments.file, settings, as_json=arguments.json)
+
+
 def version(_: argparse.Namespace) -> int:
     print(_version())
     return Exit.OK
@@ -246,6 +253,10 @@ def _parser() -> argparse.ArgumentParser:
     _add_rules(command("rules", None, "check a file of routing rules: `fanlightd rules check FILE`"))
     summary = "check, try and import permissions: `fanlightd permissions check FILE`"
     command("permissions", None, summary, arguments=_add_permissions)
+    tried = command("definitions", definitions, "say what an import of RabbitMQ's definitions would do; no broker runs")
+    tried.add_argument("file", type=Path, metavar="FILE", help="as rabbitmqctl export_definitions writes it")
+    tried.add_argument("--json", action="store_true", help="print it as one JSON object")
+    _add_config(tried)
     command("version", version, "print the version")
     return parser
 

@@ -12,7 +12,6 @@ The list is in assembly.py. app.py runs it, and knows no part by its name.
 import asyncio
 import gc
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -29,7 +28,7 @@ log: Final = logs.get("app")
 Apply = Callable[[], None]
 Read = TypeVar("Read")
 
-PAUSE_SECONDS: Final = 50e-6  # long enough for the loop's thread to wake up, and to take the interpreter
+LOOK_SECONDS: Final = 0.1  # how often a thread that waits for the loop looks whether the broker stops
 SWITCH_SECONDS: Final = 0.5e-3  # that a thread may keep the interpreter, if it does not pause: one tenth of Python's
 
 
@@ -134,7 +133,11 @@ small_pieces: Final = SmallPieces()
 
 
 class SideThread:
-    """Reads what takes long in a thread, which pauses after each millisecond or so: the loop does not wait for it."""
+    """Reads what takes long in a thread, which pauses after each millisecond or so until the loop has ended a turn.
+
+    So the loop waits for one piece at the longest, however late the system lets its thread go on: a thread that only
+    slept at its pauses often had the interpreter again before the loop's thread was awake on a busy machine.
+    """
 
     def __init__(self) -> None:
         self._stopping = Event()
@@ -142,13 +145,20 @@ class SideThread:
     async def read(self, function: Callable[[Callable[[], None]], Read]) -> Read:
         """What the function returns, or raises. It calls its argument now and then. Raises PartError after `stop`."""
         with small_pieces:
-            return await asyncio.to_thread(function, self._pause)
+            return await asyncio.to_thread(function, partial(self._pause, asyncio.get_running_loop(), Event()))
 
-    def _pause(self) -> None:
+    def _pause(self, loop: asyncio.AbstractEventLoop, turned: Event) -> None:
         """In the thread."""
+        turned.clear()
+        try:
+            loop.call_soon_threadsafe(turned.set)
+        except RuntimeError:  # it is closed
+            self._stopping.set()
+        while not self._stopping.is_set() and not turned.wait(LOOK_SECONDS):
+            if loop.is_closed():
+                self._stopping.set()
         if self._stopping.is_set():
             raise PartError("the broker stops")
-        time.sleep(PAUSE_SECONDS)
 
     def stopped(self) -> bool:
         return self._stopping.is_set()

@@ -227,19 +227,25 @@ class ClassGrant:
     def _deciding(
         self, action: Action, filter: bytes, syntax: str, *, always: bool = False
     ) -> tuple[int | None, int | None, bool]:
-        """The rules of `_allowing` and `_denying`. always: look for the second without the first, too."""
+        """The rules of `_covering` and `_denying`. always: look for the second without the first, too."""
         first = first_word(filter, syntax)
-        allowing = self._allowing(action, filter, syntax, first)
+        allowing, covering = self._covering(action, filter, syntax, first)
         if allowing is None and not always:
             return None, None, False
-        wild = first in (ANY_TOPIC, ANY_WORDS[SYNTAXES.index(syntax) :][:1])
         before = self._table.nothing if allowing is None else allowing
-        return allowing, *self._denying(action, filter, syntax, b"" if wild else first, before)
+        if covering < before:
+            return allowing, covering, True
+        wild = first in (ANY_TOPIC, ANY_WORDS[SYNTAXES.index(syntax) :][:1])
+        return allowing, self._denying(action, filter, syntax, b"" if wild else first, before), False
 
-    def _allowing(self, action: Action, filter: bytes, syntax: str, first: bytes) -> int | None:
-        """The most salient rule that allows all that a filter matches; `nothing`: the default does; None: none."""
+    def _covering(self, action: Action, filter: bytes, syntax: str, first: bytes) -> tuple[int | None, int]:
+        """The most salient rules of those that are about all that a filter matches: one that allows, one that denies.
+
+        `nothing`: there is no rule, and of the first kind the default allows it; None: nothing does. What allows
+        behind the one that denies allows nothing of the filter.
+        """
         table = self._table
-        best = table.nothing
+        best = denying = table.nothing
         compared = 0
         for scope in self._scopes.get(action) or self._scopes_of(action):
             if first in RESERVED and not scope.reserved:
@@ -247,31 +253,32 @@ class ClassGrant:
             asked = behind(scope.word, filter, syntax)
             _, topic = outline(asked, syntax)
             for text, own, rank in sorted(table.index.matching(topic, syntax=syntax), key=_by_rank):
-                if rank >= best:
-                    break
-                if not table.allows[rank] or rank in table.where:
+                allows = table.allows[rank]
+                if rank >= (best if allows else denying):
+                    break  # a scope has rules of one kind
+                if rank in table.where or scope.unfit:
                     continue
                 compared += 1
                 if compared > COMPARED_MAX:
-                    return best if best != table.nothing else None
+                    return best if best != table.nothing else None, denying
                 made = filled(scope, _bytes(text), own)
                 if any(covers(each, asked, a_syntax=own, b_syntax=syntax) for each in made):
-                    best = rank
+                    if allows:
+                        best = rank
+                    else:
+                        denying = rank
                     break
         if best == table.nothing and not (table.default_allows(action) and first not in RESERVED):
-            return None
-        return best
+            return None, denying
+        return best, denying
 
-    def _denying(
-        self, action: Action, filter: bytes, syntax: str, first: bytes, allowing: int
-    ) -> tuple[int | None, bool]:
-        """The most salient rule that denies some of what a filter matches, before another allows it; is it all of it?
+    def _denying(self, action: Action, filter: bytes, syntax: str, first: bytes, allowing: int) -> int | None:
+        """The most salient rule that denies some of what a filter matches, before another allows it.
 
         Past COMPARED_MAX comparisons the next rule is taken for one that does.
         """
         table = self._table
         best: int | None = None
-        whole = False
         compared = 0
         for party, number, kind in self._kinds:
             if kind.allow or not kind.actions & BITS[action]:
@@ -284,17 +291,14 @@ class ClassGrant:
                     continue
                 compared += 1
                 if compared > COMPARED_MAX:
-                    return rank, False
+                    return rank
                 # Behind the key word no wildcard is the first word, which would not stand for words that begin with $.
                 asked, text = behind(scope.word, filter, syntax), behind(scope.word, text, own)
                 # A name that is no word of a filter may be one of a topic in the other syntax: any word, then.
                 made = [text] if scope.unfit else filled(scope, text, own)
                 if any(intersects(each, asked, a_syntax=own, b_syntax=syntax) for each in made):
                     best = rank
-                    whole = rank not in table.where and not scope.unfit and any(
-                        covers(each, asked, a_syntax=own, b_syntax=syntax) for each in made
-                    )
-        return best, whole
+        return best
 
 
 def _by_rank(found: tuple[object, str, int]) -> int:

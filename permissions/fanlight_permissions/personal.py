@@ -164,9 +164,9 @@ class PersonalGrant:
                     continue
                 if any(covers(each, asked, a_syntax=own, b_syntax=syntax) for each in made):
                     return Weighed(clause.label, denying, whole)
-            elif not denying and any(intersects(each, asked, a_syntax=own, b_syntax=syntax) for each in made):
-                denying = clause.label
+            elif not whole and any(intersects(each, asked, a_syntax=own, b_syntax=syntax) for each in made):
                 whole = not scope.unfit and any(covers(each, asked, a_syntax=own, b_syntax=syntax) for each in made)
+                denying = clause.label if whole else denying or clause.label
         return Weighed("", denying, whole)
 
     def _of(self, action: Action) -> Iterator[Clause]:

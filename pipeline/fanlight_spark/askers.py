@@ -1,9 +1,12 @@
 """Who published, and who subscribes, as far as rules of permissions may ask: an archive has no user, only a client.
 
     --clients FILE   JSON lines: {"client": "pump-7", "user": "pump7", "groups": ["devices"], "address": "10.1.2.3"}
-    --users FILE     the broker's users file: the groups of each user
+    --users FILE     the broker's users file: the groups of each user, and the rules of its own
     a snapshot       the user of each client that subscribes
     --as USER        the user of all other clients; %c: each is called as its client is
+
+Rules that a client brought in a token, or got from a service (auth_url), are in none of these but --clients, where they
+stand as in a users file: `"permissions": [{"publish": "site/#"}]`.
 
 In this order. A client of which none of them says anything is taken for an anonymous one, and counted as unknown. It
 needs no Spark.
@@ -12,11 +15,12 @@ needs no Spark.
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from fanlight_permissions.decisions import Asker
+from fanlight_permissions.own_rules import WrongOwnRules, own_rules
 from fanlight_spark.snapshot import Snapshot, Subscription
 
 OWN_NAME: Final = "%c"  # in place of a user: the client's name
@@ -30,11 +34,15 @@ class AskersError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Askers:
-    """clients: by their names. groups: by users. others: of a client that is not in them; its user may be OWN_NAME."""
+    """clients: by their names. groups: by users. others: of a client that is not in them; its user may be OWN_NAME.
+
+    own  rules of a user's own, by users
+    """
 
     clients: Mapping[str, Asker]
     groups: Mapping[str, frozenset[str]]
     others: Asker | None = None
+    own: Mapping[str, str] = field(default_factory=dict)
 
     def publisher(self, client: str, protocol: str) -> tuple[Asker, bool]:
         """Who published under a client's name; False: nothing says who that is."""
@@ -54,7 +62,8 @@ class Askers:
 
     def _as(self, known: Asker, user: str, client: str, protocol: str) -> Asker:
         groups = known.groups | self.groups.get(user, frozenset())
-        return replace(known, user=user, groups=groups, client=client, protocol=protocol)
+        own = known.own or self.own.get(user, "")
+        return replace(known, user=user, groups=groups, client=client, protocol=protocol, own=own)
 
 
 def askers_of(
@@ -68,9 +77,12 @@ def askers_of(
     found = {} if snapshot is None else {name: Asker(user=user) for name, user in users_of(snapshot).items()}
     if clients is not None:
         found.update(read_clients(clients))
+    known = {} if users is None else read_users(users)
     return Askers(
-        found, {} if users is None else read_users(users), None if user is None else Asker(user=user, groups=groups)
-    )
+        found, {name: groups for name, (groups, _) in known.items()},
+        None if user is None else Asker(user=user, groups=groups),
+        {name: own for name, (_, own) in known.items() if own},
+    )  # fmt: skip
 
 
 def users_of(snapshot: Snapshot) -> dict[str, str]:
@@ -103,22 +115,37 @@ def read_clients(path: Path) -> dict[str, Asker]:
 def _asker(row: Any, where: str) -> Asker:
     if not isinstance(row, dict) or not row.get("client"):
         raise AskersError(f'{where}: a JSON object is wanted, such as {{"client": "pump-7", "user": "pump7"}}')
-    if unknown := sorted(row.keys() - {*TEXTS, "groups"}):
-        raise AskersError(f"{where}: there is no {unknown[0]!r} of a client, but {', '.join(TEXTS)} and groups")
+    if unknown := sorted(row.keys() - {*TEXTS, "groups", "permissions"}):
+        known = f"{', '.join(TEXTS)}, groups and permissions"
+        raise AskersError(f"{where}: there is no {unknown[0]!r} of a client, but {known}")
     if wrong := [name for name in TEXTS if not isinstance(row.get(name, ""), str)]:
         raise AskersError(f"{where}: {wrong[0]} is a text")
-    return Asker(groups=_groups(row.get("groups", []), where), **{name: row.get(name, "") for name in TEXTS})
+    own = _own(row.get("permissions", []), where)
+    return Asker(groups=_groups(row.get("groups", []), where), own=own, **{name: row.get(name, "") for name in TEXTS})
 
 
-def read_users(path: Path) -> dict[str, frozenset[str]]:
-    """The groups of each user of a users file. Its passwords are not looked at. Raises AskersError, OSError."""
+def read_users(path: Path) -> dict[str, tuple[frozenset[str], str]]:
+    """The groups of each user of a users file, and the rules of its own as one text. Passwords are not looked at.
+
+    Raises AskersError, OSError.
+    """
     try:
         users = tomllib.loads(path.read_bytes().decode()).get("users", {})
     except ValueError as error:  # of TOML, and of UTF-8
         raise AskersError(f"{path}: {error}") from error
     if not isinstance(users, dict) or not all(isinstance(user, dict) for user in users.values()):
         raise AskersError(f"{path}: a users file has a section [users.NAME] for each user")
-    return {name: _groups(user.get("groups", []), f"{path}, user {name!r}") for name, user in users.items()}
+    return {
+        name: (_groups(user.get("groups", []), where), _own(user.get("permissions", []), where))
+        for name, user in users.items() for where in [f"{path}, user {name!r}"]
+    }  # fmt: skip
+
+
+def _own(given: Any, where: str) -> str:
+    try:
+        return own_rules(given)
+    except WrongOwnRules as error:
+        raise AskersError(f"{where}: {error}") from error
 
 
 def _groups(given: Any, where: str) -> frozenset[str]:

@@ -8,6 +8,7 @@ import pytest
 
 from fanlight_bench import permissions
 from fanlight_bench.load.target import BadUrl, parse
+from fanlight_bench.micro import permission_instructions as instructions
 from fanlight_bench.peers.plan import ASKED
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.permissions import Access, Action, Asker
@@ -86,3 +87,36 @@ def test_both_brokers_run_and_the_report_has_their_ratio(capsys: pytest.CaptureF
 def test_an_unknown_scenario_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert permissions.main(["--scenarios", "A,Z"]) == 2
     assert "no scenario is called 'Z'" in capsys.readouterr().err
+
+
+# -- instructions -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["fanlight", "mqtt"])
+@pytest.mark.parametrize("letter", instructions.SETUPS)
+def test_with_permissions_as_much_is_delivered_as_without(letter: str, scheme: str, tmp_path: Path) -> None:
+    """What is counted is the same work."""
+    file = tmp_path / "rules.csv"
+    file.write_text(permissions.rows(400, 200))
+    got = []
+    for path in (None, file):
+        sides = instructions.Sides(scheme, path, 200)
+        instructions.SETUPS[letter](sides)
+        got.append([sides.turn() for _ in range(3)])
+        copies = {"A": 100, "B": 1, "C": 5, "D": 1}[letter]
+        assert sides.broker.ledger.messages_in == 3 * sides.messages
+        assert sides.broker.ledger.messages_out == 3 * sides.messages * copies
+    assert got[0] == got[1]
+    assert min(got[0]) > 0
+
+
+def test_instructions_are_those_between_few_turns_and_many(tmp_path: Path) -> None:
+    (tmp_path / "1").write_text("events: Ir\nfn=(1)\nsummary: 1000\n")
+    (tmp_path / "2").write_text("events: Ir\nfn=(1)\ntotals: 5000\n")
+    assert instructions._per_message(tmp_path, "1 2 200") == 20
+
+
+@pytest.mark.parametrize("words", [["--scenarios", "B1"], ["--schemes", "mqtt5"]])
+def test_instructions_of_what_is_not_known_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert permissions.main(["--instructions", *words]) == 2
+    assert "--instructions knows A, B, C, D" in capsys.readouterr().err

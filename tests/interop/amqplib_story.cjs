@@ -10,8 +10,9 @@ const connect = async () => {
       connection.on('error', () => {}) // 'close' follows
       return connection
     } catch (error) {
-      // While the killed broker ends, its port may still take a connection that is then reset.
-      if (!['ECONNREFUSED', 'ECONNRESET'].includes(error.code)) throw error
+      // While the killed broker ends, its port may still take a connection that is then reset, or closed.
+      const closed = error.message === 'Socket closed abruptly during opening handshake'
+      if (!closed && !['ECONNREFUSED', 'ECONNRESET', 'EPIPE'].includes(error.code)) throw error
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
   }

@@ -1,15 +1,17 @@
 """The simulation notices brokers that break what they promise about durable queues."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fanlight_broker.core import queue_bounds, queues
 from fanlight_broker.core.condition import condition_of
 from fanlight_broker.core.delayed import Delayed
 from fanlight_broker.core.filling import ArchiveFilling, RetainedFilling
-from fanlight_broker.core.queues import Queues
+from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.work_queue import WorkQueue
 from fanlight_broker.storage import recovery
 from fanlight_broker.storage.pager import Pager
@@ -23,6 +25,19 @@ from tests.simulation.queue_history import QueueHistory
 from tests.simulation.selecting import NEVER
 from tests.simulation.test_simulation import broken_promise
 
+PutInForce = Callable[[Callable[[WorkQueue, Limits], None]], None]
+
+
+@pytest.fixture
+def put_in_force(monkeypatch: pytest.MonkeyPatch) -> PutInForce:
+    """Puts the options of all queues in force by another function."""
+
+    def patch(function: Callable[[WorkQueue, Limits], None]) -> None:
+        for module in (queue_bounds, queues):
+            monkeypatch.setattr(module, "put_in_force", function)
+
+    return patch
+
 
 def test_it_notices_a_broker_that_forgets_messages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     restore = Recovery._begin_queue
@@ -35,9 +50,7 @@ def test_it_notices_a_broker_that_forgets_messages(monkeypatch: pytest.MonkeyPat
     assert "they are lost" in broken_promise(tmp_path, "lost")
 
 
-def test_it_notices_a_broker_whose_messages_begin_to_live_anew(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_it_notices_a_broker_whose_messages_begin_to_live_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     arrived = Pager._arrived
 
     def arrived_anew(self: Pager, *arguments: Any) -> None:
@@ -51,15 +64,15 @@ def test_it_notices_a_broker_whose_messages_begin_to_live_anew(
     assert "brief delivers" in broken_promise(tmp_path)
 
 
-def test_it_notices_a_broker_that_ignores_priorities(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    apply = Queues._apply
+def test_it_notices_a_broker_that_ignores_priorities(put_in_force: PutInForce, tmp_path: Path) -> None:
+    apply = queue_bounds.put_in_force
 
-    def apply_without(self: Queues, queue: WorkQueue) -> None:
+    def apply_without(queue: WorkQueue, limits: Limits) -> None:
         options, queue.options = queue.options, replace(queue.options, priorities=None)
-        apply(self, queue)
+        apply(queue, limits)
         queue.options = options
 
-    monkeypatch.setattr(Queues, "_apply", apply_without)
+    put_in_force(apply_without)
     assert "of priority" in broken_promise(tmp_path)
 
 
@@ -97,14 +110,14 @@ def test_it_notices_a_queue_without_what_is_retained(monkeypatch: pytest.MonkeyP
     assert "last never got" in broken_promise(tmp_path)
 
 
-def test_it_notices_a_queue_that_takes_more_than_it_may(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    apply = Queues._apply
+def test_it_notices_a_queue_that_takes_more_than_it_may(put_in_force: PutInForce, tmp_path: Path) -> None:
+    apply = queue_bounds.put_in_force
 
-    def apply_more(self: Queues, queue: WorkQueue) -> None:
-        apply(self, queue)
+    def apply_more(queue: WorkQueue, limits: Limits) -> None:
+        apply(queue, limits)
         queue.inside.queue.messages_max *= 4
 
-    monkeypatch.setattr(Queues, "_apply", apply_more)
+    put_in_force(apply_more)
     assert "which takes 5" in broken_promise(tmp_path)
 
 
@@ -144,14 +157,14 @@ def test_its_history_knows_what_is_to_be_listed() -> None:
         history.listed({b"x": 8.0}, 1, history.tick(), 2.0)
 
 
-def test_it_notices_a_broker_with_two_active_consumers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    apply = Queues._apply
+def test_it_notices_a_broker_with_two_active_consumers(put_in_force: PutInForce, tmp_path: Path) -> None:
+    apply = queue_bounds.put_in_force
 
-    def apply_without(self: Queues, queue: WorkQueue) -> None:
-        apply(self, queue)
+    def apply_without(queue: WorkQueue, limits: Limits) -> None:
+        apply(queue, limits)
         queue.inside.single = False
 
-    monkeypatch.setattr(Queues, "_apply", apply_without)
+    put_in_force(apply_without)
     assert "single has two active consumers" in broken_promise(tmp_path)
 
 
@@ -166,14 +179,14 @@ def test_it_notices_that_messages_before_one_are_not_acknowledged_with_it(
 def test_it_notices_a_queue_with_another_selector_than_it_was_declared_with(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, condition: str | None, broken: str
 ) -> None:
-    bind = Queues._bind
+    bind = queues.Queues._bind
 
-    def bind_otherwise(self: Queues, queue: WorkQueue, *arguments: Any) -> None:
+    def bind_otherwise(self: queues.Queues, queue: WorkQueue, *arguments: Any) -> None:
         real, wrong = queue.condition, None if condition is None else condition_of(condition)
         if real is not None:
             queue.condition = wrong
         bind(self, queue, *arguments)
         queue.condition = real
 
-    monkeypatch.setattr(Queues, "_bind", bind_otherwise)
+    monkeypatch.setattr(queues.Queues, "_bind", bind_otherwise)
     assert broken in broken_promise(tmp_path)

@@ -216,21 +216,6 @@ async def test_a_wrong_secret_closes_the_connection(broker: TestBroker, secret: 
         assert await client.method() is None
 
 
-async def test_a_connection_ends_with_its_token(broker: TestBroker) -> None:
-    async with connect(broker) as (client, _):
-        await client.log_in("PLAIN", plain("alice", token(groups=["readers"], exp=time.time() + 3600)))
-        await client.open()
-        # In force for as long as it takes to answer, and then not: the first look at the time after that ends it.
-        expires = time.time() + 1
-        answer = await client.ask(first.ConnectionUpdateSecret(token(exp=expires).encode(), ""))
-        if answer == first.ConnectionUpdateSecretOk():
-            answer = await client.method()
-            assert time.time() >= expires
-            assert answer.reply_code == 320
-        else:  # a machine so slow that the token was late
-            assert answer.reply_code == 530
-
-
 @pytest.mark.parametrize("tls", [False, True])
 async def test_amqp_goes_through_a_websocket(broker: TestBroker, signed: Certificates, tls: bool) -> None:
     port = broker.addresses["amqp_websocket" + "_tls" * tls][1]

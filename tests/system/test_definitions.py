@@ -37,11 +37,11 @@ def test_a_file_that_rabbitmq_has_written(broker: TestBroker, tmp_path: Path) ->
     ours = tmp_path / "ours.json"
     dry = definitions(broker, "import", str(EXPORT), "--dry-run")
     assert "3 users: fanlightd user import" in dry.stdout
-    assert "queue 'q-bills': not obeyed: x-queue-mode" in dry.stdout
+    assert "would make: vhost '/', queue 'q-bills'" in dry.stdout
     assert definitions(broker, "export", str(ours)).returncode == 0
     assert json.loads(ours.read_text())["queues"] == []  # nothing was changed
     done = definitions(broker, "import", str(EXPORT))
-    assert "exchanges, queues and bindings are declared" in done.stdout, done.stderr
+    assert "policies, exchanges, queues and bindings are declared" in done.stdout, done.stderr
     assert definitions(broker, "export", str(ours)).returncode == 0
     theirs, found = json.loads(EXPORT.read_text()), json.loads(ours.read_text())
     assert of(found, "exchanges", *EXCHANGE) == of(theirs, "exchanges", *EXCHANGE)
@@ -67,8 +67,23 @@ def test_what_cannot_be_is_named_and_the_rest_is_there(broker: TestBroker, tmp_p
     assert [line.split(": ", 2)[2].partition(":")[0] for line in done.stderr.splitlines()] == [
         "vhost 'nowhere'", "vhost '/', exchange 'odd'", "vhost '/', queue 'n'", "vhost '/', binding of 'x2' to 'n'",
     ]
-    assert done.stdout == "1 exchanges, queues and bindings are declared, 4 refused\n"
+    assert done.stdout == "1 policies, exchanges, queues and bindings are declared, 4 refused\n"
     assert '"x2"' in definitions(broker, "export", "-").stdout
+
+
+def test_policies_by_the_command(broker: TestBroker) -> None:
+    def policy(*words: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "fanlight.cli", "policy", *words, "--http", broker.http_url]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+    made = policy("set", "short", "^q", '{"max-length": 5, "max-age": "1h"}', "--vhost", "shop", "--priority", "3")
+    assert (made.returncode, made.stdout) == (0, "note: policy 'short': not obeyed: max-age\n"), made.stderr
+    wrong = policy("set", "short", "^(", '{"max-length": 5}', "--operator")
+    assert (wrong.returncode, "invalid" in wrong.stderr) == (1, True)
+    assert 'shop  short  ^q  all  3  {"max-length": 5, "max-age": "1h"}' in policy("ls").stdout.splitlines()
+    removed = policy("rm", "short", "--vhost", "shop")
+    assert (removed.returncode, removed.stdout) == (0, "removed: vhost 'shop', policy 'short'\n")
+    assert policy("rm", "short", "--vhost", "shop").returncode == 1
 
 
 @pytest.mark.parametrize(("text", "code"), [("{", 2), ("[]", 2), ('{"queues": [1]}', 1), ('{"queues": {}}', 2)])

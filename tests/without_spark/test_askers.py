@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from fanlight_permissions.decisions import Asker
+from fanlight_permissions.decisions import Action, Asker
 from fanlight_spark.askers import Askers, AskersError, askers_of, read_clients, read_users, users_of
+from fanlight_spark.judging import Judge, RuleFile
 from fanlight_spark.snapshot import Snapshot, Subscription
 
 SNAPSHOT = Snapshot(
@@ -97,5 +98,35 @@ def test_what_is_wrong_with_a_users_file_is_said(tmp_path: Path, text: str, said
 def test_a_users_file_of_the_broker_is_read_for_its_groups(tmp_path: Path) -> None:
     text = '[users.ann]\npassword = "$argon2id$x"\ngroups = ["ops", "staff"]\nlimits = { connections = 1 }\n'
     text += '[users."b c"]\n'
-    assert read_users(written(tmp_path, text)) == {"ann": frozenset({"ops", "staff"}), "b c": frozenset()}
+    assert read_users(written(tmp_path, text)) == {
+        "ann": (frozenset({"ops", "staff"}), ""), "b c": (frozenset(), ""),
+    }  # fmt: skip
     assert read_users(written(tmp_path, "")) == {}
+
+
+def test_rules_of_a_users_own_decide_beside_the_file(tmp_path: Path) -> None:
+    """Of the users file, and of --clients, which is more: it may be a token's."""
+    users, clients, rules = (tmp_path / name for name in ("users.toml", "clients.jsonl", "rules.toml"))
+    users.write_text('[users.alice]\npermissions = [{ publish = "own/%u/#" }]\n[users.bob]\n')
+    own = '[{"publish": "token/#"}]'
+    clients.write_text(
+        f'{{"client": "c1", "user": "alice"}}\n{{"client": "c2", "user": "alice", "permissions": {own}}}\n'
+        '{"client": "c3", "user": "bob"}\n'
+    )
+    rules.write_text('[[deny]]\npublish = "+/alice/locked"\n')
+    judge = Judge(None, RuleFile.read(rules), askers_of(clients, users))
+    for client, topic, allowed in [
+        ("c1", b"own/alice/t", True), ("c1", b"own/bob/t", False), ("c1", b"own/alice/locked", False),
+        ("c1", b"token/t", False), ("c2", b"token/t", True), ("c2", b"own/alice/t", False), ("c3", b"own/bob/t", False),
+    ]:  # fmt: skip
+        grants = judge.grants(judge._askers.publisher(client, "mqtt")[0])
+        assert grants[1] is not None
+        assert grants[1].decide(Action.PUBLISH, topic, "mqtt").allowed is allowed, (client, topic)
+        judge.release(grants)
+
+
+def test_own_rules_that_are_not_sound_are_said_with_their_place(tmp_path: Path) -> None:
+    users = tmp_path / "users.toml"
+    users.write_text('[users.alice]\npermissions = [{ publsh = "a" }]\n')
+    with pytest.raises(AskersError, match="user 'alice'"):
+        askers_of(None, users)

@@ -206,8 +206,10 @@ def _broker(options: argparse.Namespace) -> Iterator[str]:
         return
     if options.protocol == "nats":
         raise BadUrl("a broker that speaks NATS must be there already: --url")
-    with Broker(cpu=options.broker_cpu) as broker:
-        yield f"{options.protocol}://127.0.0.1:{broker.port if options.protocol == 'fanlight' else broker.mqtt_port}"
+    settings: dict[str, Any] = {"amqp": True} if options.protocol == "amqp" else {}
+    with Broker(cpu=options.broker_cpu, **settings) as broker:
+        name = {"fanlight": "native", "amqp": "amqp"}.get(options.protocol, "mqtt")
+        yield f"{options.protocol}://127.0.0.1:{broker.addresses[name][1]}"
 
 
 @contextlib.contextmanager
@@ -217,8 +219,8 @@ def _null(options: argparse.Namespace, broker: str) -> Iterator[str | None]:
         yield None
         return
     protocol = targets.parse(broker).protocol
-    if protocol == "nats":
-        raise BadUrl("--null: the null broker does not speak NATS")
+    if protocol in ("nats", "amqp"):
+        raise BadUrl(f"--null: the null broker does not speak {protocol.upper()}")
     with null_server.start(options.broker_cpu) as server:
         yield f"{protocol}://127.0.0.1:{server.addresses['native'][1]}"
 

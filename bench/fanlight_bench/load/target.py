@@ -4,6 +4,7 @@
     mqtt://user:password@host:1883  MQTT 3.1.1
     mqtt5://host                    MQTT 5
     nats://host:4222                the text protocol of NATS
+    amqp://host:5672                AMQP 0-9-1, as guest unless the URL says otherwise
 
 `mqtt://u:password@host?users=1000` connects as 1,000 users: u0, u1, ... u999, all of one password. Which of them a
 connection is follows from its name, so that two runs have the same users do the same.
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qs, unquote, urlsplit
 from zlib import crc32
 
-PORTS = {"fanlight": 7420, "mqtt": 1883, "mqtt5": 1883, "nats": 4222}
+PORTS = {"fanlight": 7420, "mqtt": 1883, "mqtt5": 1883, "nats": 4222, "amqp": 5672}
 TLS, WEBSOCKET = "tls", "ws"
 CARRIER_PORTS = {TLS: {"fanlight": 7423, "mqtt": 8883, "mqtt5": 8883}, WEBSOCKET: {"mqtt": 8083, "mqtt5": 8083}}
 NAMES = {"fanlights": "fanlight+tls", "mqtts": "mqtt+tls"}

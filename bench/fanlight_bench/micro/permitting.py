@@ -3,6 +3,7 @@
     list        the rules one after another, in plain Python: conditions, action, then the words of the filter
     index       what matchcore is asked for one decision, alone: one search for each party of the client
     decide      ClassGrant.decide, from Python: a decision that no route has yet
+    anew        the same where no rule has a verdict that was kept: the table keeps those of 4,096 rules
     filter      ClassGrant.decide_filter: may somebody subscribe to this filter?
     grant       PermissionTable.grant_of and release: the permission class of a client that comes
     reload      a file of these rules (CSV) read and made into a table, a rule of it, without the garbage collector, as
@@ -112,6 +113,12 @@ def decide(asked: Sequence[tuple[ClassGrant, bytes]]) -> None:
         grant.decide(Action.PUBLISH, topic, "mqtt")
 
 
+def decide_anew(table: PermissionTable, asked: Sequence[tuple[ClassGrant, bytes]]) -> None:
+    for grant, topic in asked:
+        table.verdicts.clear()
+        grant.decide(Action.PUBLISH, topic, "mqtt")
+
+
 def decide_filters(asked: Sequence[tuple[ClassGrant, bytes]]) -> None:
     for grant, filter in asked:
         grant.decide_filter(Action.PUBLISH, filter, "mqtt")
@@ -195,6 +202,7 @@ def measure(title: str, size: int, folder: Path) -> Group:
         Case("list", LIST_REQUESTS, partial(timed, by_list, plain, requests[:LIST_REQUESTS])),
         Case("index", len(asked), partial(timed, search, table, searches), ("list",)),
         Case("decide", len(asked), partial(timed, decide, asked), ("list", "index")),
+        Case("anew", len(asked), partial(timed, decide_anew, table, asked), ("list", "decide")),
         Case("filter", len(filters), partial(timed, decide_filters, filters), ("decide",)),
         Case("grant", len(askers), partial(timed, classify, table, askers), ("decide",)),
         Case("reload", size, partial(timed, reload, path)),

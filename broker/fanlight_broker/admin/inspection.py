@@ -222,7 +222,8 @@ PATHS: Final[Mapping[str, Path]] = {
         (*PAGE, "effect", "rule", "used", "action", "topic", "fields", "connection", *ASKER),
     ),
     "/definitions": Path(
-        f"AMQP's vhosts, exchanges, queues and bindings, as objects of RabbitMQ's file; limit (to {ROWS_MAX}), offset",
+        "AMQP's vhosts, policies, exchanges, queues and bindings, as objects of RabbitMQ's file; "
+        f"limit (to {ROWS_MAX}), offset",
         InspectionApi.definitions,
         PAGE,
     ),

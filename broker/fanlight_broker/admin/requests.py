@@ -26,8 +26,9 @@ OPEN: Final = frozenset({"/healthz", READY})
 ACTIONS: Final[Mapping[str, str]] = {  # with what is answered where there is nothing to be done
     "/permissions/reload": "no permissions are set: see the setting permissions",
     "/definitions/import": "AMQP is turned off: see the setting amqp",
+    "/definitions/delete": "AMQP is turned off: see the setting amqp",
 }
-WITH_BODY: Final = frozenset({"/definitions/import"})  # the others look at none
+WITH_BODY: Final = frozenset({"/definitions/import", "/definitions/delete"})  # the others look at none
 BODY_BYTES_MAX: Final = 512 * 1024  # some 5 ms of the loop, if it is JSON
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Server": SERVER}
 _CHALLENGE: Final = {"WWW-Authenticate": 'Basic realm="fanlight", charset="UTF-8"'}

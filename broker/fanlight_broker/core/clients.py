@@ -53,8 +53,8 @@ class EveryClient:
 
     @property
     def refused_by_quotas(self) -> int:
-        """Connections, and messages over a rate."""
-        return self._shares.connections_refused + self._paces.refused
+        """Connections, logins and messages over a rate."""
+        return self._shares.connections_refused + self._paces.logins.refused + self._paces.refused
 
     def add(self, client: Client) -> None:
         self.connects = client.number
@@ -114,7 +114,7 @@ class Clients:
                 self._enforcement.check_connect(asker)
             share = self._shares.of(principal_of(user, address, verified=verified, namespace=origin.namespace))
             quota = self.quota_of(asker, limits)
-            self.check(share, quota)
+            self.check(share, quota, now)
             share = share_of(self._shares, share, quota)
             subscriber = Subscriber(
                 name, user, protocol, format, share, new_inbox(), verified, label, origin=origin
@@ -182,15 +182,23 @@ class Clients:
         for client in rest:
             if self.quotas is not quotas or client.connection is CLOSED_CONNECTION:
                 continue
-            quota = self.quota_of(client.subscriber.asker, client.limits)
-            root = client.subscriber.share.root
-            root.bound(quota.pots)
-            root.entry = quota
-            self._apply(client, quota, now())
-            client.connection.use_quota(quota)
+            self.requote(client, client.limits, now())
             if turns.over():
                 turns.later(partial(self._requote, rest, quotas, turns, now))
                 return
+
+    def requote(self, client: Client, limits: Mapping[str, int] | None, now: float) -> None:
+        """Give a connected client the quotas in force, as what it is now. Nothing is taken from it.
+
+        limits  those that are known of the user alone
+        """
+        client.limits = limits
+        quota = self.quota_of(client.subscriber.asker, limits)
+        root = client.subscriber.share.root
+        root.bound(quota.pots)
+        root.entry = quota
+        self._apply(client, quota, now)
+        client.connection.use_quota(quota)
 
     def _apply(self, client: Client, quota: Quota, now: float) -> None:
         """Bound a client, and its session's queue, by a quota and what holds beside it."""
@@ -203,8 +211,11 @@ class Clients:
             bound_queue(subscriber.session.window.queue, self.limits, quota)
         client.quota = quota
 
-    def check(self, share: Share, quota: Quota, ending: Client | None = None, will: Will | None = None) -> None:
-        """Bound a principal by its quota. Raises LimitExceeded if it may have no connection more, or not this will.
+    def check(
+        self, share: Share, quota: Quota, now: float, ending: Client | None = None, will: Will | None = None
+    ) -> None:
+        """Bound a principal by its quota. Raises LimitExceeded if it may have no connection more, not yet, or not this
+        will.
 
         share   the principal's
         ending  a client that is about to end
@@ -213,12 +224,14 @@ class Clients:
         share.entry = quota
         if quota is NO_QUOTA:
             return
+        held = held_by(share, quota)
+        self.paces.logins.check(held, now)
         if will is not None:
             self.check_size(len(will.message.topic) + len(will.message.payload), quota.least("message_bytes"))
         most = quota.connections
         if most is not None and share.clients - (ending is not None and ending.subscriber.share.root is share) >= most:
             raise self._shares.refusal_of_connection(share, most)
-        full = self.pools.full(held_by(share, quota), ending.memberships if ending is not None else ())
+        full = self.pools.full(held, ending.memberships if ending is not None else ())
         if full is not None:
             self._shares.connections_refused += 1
             raise full

@@ -4,7 +4,7 @@
 
 Made only when a message crosses from one family to another; within a family its encoded fields go through unchanged.
 How each protocol maps its fields is a table in docs/decisions/0008-mqtt.md. QoS, retain flag and deadline are not here:
-they stay with the message.
+they stay with the message. What its publisher said of the deadline is.
 """
 
 from dataclasses import dataclass
@@ -27,6 +27,7 @@ class Content:
     correlation: bytes | None = None
     reply: bytes | None = None
     is_text: bool | None = None  # the payload is UTF-8; None: unknown
+    lifetime: int | None = None  # ms from its publication on, as its publisher has said; None: nothing
 
     @property
     def syntax_name(self) -> str:

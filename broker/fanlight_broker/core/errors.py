@@ -108,6 +108,10 @@ class RateExceeded(LimitExceeded):
     """Its publisher is over its rate now; the same message may be accepted later."""
 
 
+class LoginRateExceeded(RateExceeded):
+    """The clients of one holder of a quota log in too often; a later login may be accepted."""
+
+
 class StoreUnavailable(FanlightError):
     """What must survive a restart cannot be stored now: the disk is full or broken."""
 

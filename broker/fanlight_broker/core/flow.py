@@ -77,7 +77,6 @@ class Flow:
         self._publishers_due: Deadlines[Client] = Deadlines()
         self._consumers_due: Deadlines[Outbox] = Deadlines()
         self._choked: dict[Outbox, float] = {}  # outboxes that hold their own client back (ANSWERS): since when
-        self._refilling: set[Outbox] = set()
         self._overflowed: deque[tuple[Outbox, bool]] = deque()  # to be handled; True: closed, to be disconnected
         self._handling = False  # `_handle_overflowed` runs, or is scheduled
         self._used_up: dict[Client, None] = {}  # clients with a budget to be renewed
@@ -208,10 +207,10 @@ class Flow:
     def drained(self, outbox: Outbox, now: float) -> list[Client]:
         """An outbox has drained. Returns the publishers that may continue, in the order in which they were held back.
 
-        The outbox's own client is among them if it waits to be refilled (`refill`).
+        The outbox's own client is among them if it waits to be refilled (`refill`, or a consumer that found no room).
         """
-        refilled = [outbox.owner] if outbox in self._refilling else []
-        self._refilling.discard(outbox)
+        refilled = [outbox.owner] if outbox.refill else []
+        outbox.refill = False
         if outbox.pausing:
             return refilled
         self._choked.pop(outbox, None)
@@ -248,7 +247,6 @@ class Flow:
     def refill(self, outbox: Outbox) -> None:
         """Notify an outbox's own client when the outbox is empty, because there is more to send."""
         outbox.ask_for_more()
-        self._refilling.add(outbox)
 
     def forget(self, client: Client, now: float) -> list[Client]:
         """A client has disconnected. Returns the publishers that were held back for it and may continue."""
@@ -256,7 +254,7 @@ class Flow:
             self._free(client, self.ledger.awake(now))
         self._used_up.pop(client, None)
         outbox = client.outbox
-        self._refilling.discard(outbox)
+        outbox.refill = False
         outbox.drained()  # lowers the ledger's count if it was blocking
         if outbox not in self._waiting and outbox not in self._choked:  # mostly nobody waits for it
             return []

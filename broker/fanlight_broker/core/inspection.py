@@ -14,12 +14,13 @@ from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.delayed import LISTED_MAX
 from fanlight_broker.core.delayed_message import DelayedEntry
 from fanlight_broker.core.flow import CONSUMER
+from fanlight_broker.core.hot_topics import counts_of_all, hottest
 from fanlight_broker.core.marks import Mark, owner_of
 from fanlight_broker.core.metrics import MetricFamily, histogram
 from fanlight_broker.core.namespace_counts import all_counts, all_gauges
 from fanlight_broker.core.ports import Recorded, StoreView, View
 from fanlight_broker.core.quota import Per
-from fanlight_broker.core.rates import Readings, reading
+from fanlight_broker.core.rates import Readings
 from fanlight_broker.core.selectors import where_of
 from fanlight_broker.core.shares import Share, SharedPot, Shares
 from fanlight_broker.core.subscriber import Client, Session
@@ -27,7 +28,6 @@ from fanlight_broker.core.subscription import Subscription, group_name_of, numbe
 from fanlight_broker.core.topics import SYNTAXES, masked
 from fanlight_broker.wire import permits
 from fanlight_broker.wire.message import Message
-from fanlight_broker.wire.routes import RouteCache
 
 COUNTERS: Final[Mapping[str, str]] = {
     "connections_accepted": "Connections accepted",
@@ -63,6 +63,7 @@ COUNTERS: Final[Mapping[str, str]] = {
     "messages_redelivered": "Messages and PUBRELs sent again after a reconnect",
     "retained_refused": "Messages not retained because a limit was reached",
     "logins_waited": "Clients that had to wait for the turn of their address to log in (logins_percent)",
+    "turns_deferred": "Pieces of work that were left for a later turn of the loop",
     "sessions_resumed": "Sessions resumed by their client",
     "sessions_taken_over": "Sessions taken over from a connection that was still open",
     "sessions_expired": "Sessions that expired while their client was not connected",
@@ -217,6 +218,7 @@ class BrokerInspection:
             "marks_forgotten": broker.marks.forgotten,
             "marks_refused": broker.marks.refused,
             "logins_waited": broker.login_turns.waited,
+            "turns_deferred": broker.turns.deferred,
             **{f"share_refused_{pot}": broker.shares.refusals(pot) for pot in SharedPot},
             **self._net(),
         }
@@ -254,7 +256,7 @@ class BrokerInspection:
         return [histogram(
             "message_recipients", "Subscriptions that each message of a publisher was delivered to",
             ledger.messages_by_recipients(), ledger.recipients,
-        ), *queue_views.families(self._broker.queues, self._clock())]
+        ), *queue_views.families(self._broker.everywhere(), self._clock())]
 
     def connections(self, *, offset: int, limit: int) -> Sequence[View]:
         now = self._clock()
@@ -318,20 +320,20 @@ class BrokerInspection:
         )
 
     def hot_topics(self, *, limit: int, by_rate: bool = False) -> Sequence[View]:
-        router = self._broker.router  # of the root's topics
-        views: list[View] = []
-        counts = reading(router.messages_by_route()) if by_rate else {}
+        homes = self._broker.everywhere()
+        counts = counts_of_all(homes) if by_rate else {}
         earlier = self._readings.exchange(self._clock(), counts) if by_rate else None
         seconds, before = earlier or (0.0, {})
-        for topic, syntax, messages, subscribers in router.hot_topics(limit, before):
+        views: list[View] = []
+        for home, key, messages, since in hottest(homes, limit, before):
+            topic, syntax, _, subscribers = home.router.topic_of(key, messages)
             view = {
                 "topic": shown(masked(topic, syntax)), "syntax": syntax, "messages": messages,
-                "subscribers": subscribers,
+                "subscribers": subscribers, **in_namespace(home.name),
             }
             if by_rate:
-                known = before.get(hash(RouteCache.key_of(SYNTAXES.index(syntax), topic)), 0)
                 # null: the first reading has nothing to be measured against.
-                view["per_second"] = max(0, messages - known) / seconds if seconds else None
+                view["per_second"] = max(0, since) / seconds if seconds else None
             views.append(view)
         return views
 

@@ -49,6 +49,9 @@ class NoJournal:
     def queue_changed(self, queue: object) -> None:
         pass
 
+    def queue_adjusted(self, queue: object) -> None:
+        pass
+
     def queue_purged(self, queue: object) -> None:
         pass
 

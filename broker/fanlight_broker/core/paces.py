@@ -18,6 +18,7 @@ from typing import Final
 from fanlight_broker.core.deadlines import Deadlines
 from fanlight_broker.core.errors import RateExceeded
 from fanlight_broker.core.flow import FREED_AT_ONCE, Flow, Later
+from fanlight_broker.core.login_rates import LoginRates
 from fanlight_broker.core.metrics import BoundedCounts
 from fanlight_broker.core.quota import HeldQuota, Holder, Per, Quota
 from fanlight_broker.wire.ledger import Ledger
@@ -55,6 +56,7 @@ class Paces:
         self.sat_out = 0  # subscribers, each time that one began to wait, while none of the same bucket did
         self.refused = 0  # messages
         self.held_by, self.sat_out_by, self.refused_by = BoundedCounts(), BoundedCounts(), BoundedCounts()  # by quotas
+        self.logins = LoginRates()
         self._flow = flow
         self._ledger = ledger
         self._later = later
@@ -79,6 +81,9 @@ class Paces:
         """The buckets of a holder that have a rate, by the names of their rates."""
         pace = self._of.get(holder)
         both = {} if pace is None else {"publish": pace.publish, "deliver": pace.deliver}
+        logins = self.logins.of(holder)
+        if logins is not None:
+            both["logins"] = logins
         return {name: bucket for name, bucket in both.items() if limits(bucket)}
 
     def join(self, outbox: Outbox, quotas: Sequence[HeldQuota], now: float) -> None:
@@ -171,6 +176,7 @@ class Paces:
 
     def sweep(self, now: float) -> None:
         """Let those go on that may, and forget those that owe nothing."""
+        self.logins.sweep(now)
         for gone in self._gone.values():
             for holder in gone.due(now, len(gone)):
                 del self._of[holder]

@@ -239,6 +239,10 @@ class Journal(Protocol):
         """A durable named queue is used now, or is not used any more, or has other filters."""
         ...
 
+    def queue_adjusted(self, queue: WorkQueue) -> None:
+        """Other options of a durable named queue are in force."""
+        ...
+
     def queue_purged(self, queue: WorkQueue) -> None:
         """Messages of a durable named queue were removed by an operator, whose acknowledgement waits for that."""
         ...

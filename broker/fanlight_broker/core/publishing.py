@@ -176,6 +176,8 @@ class Publishing:
         self.delayed = delayed
         self.paces = paces
         self.rules: Rules = NoRules()
+        # By families of formats: where a delayed message goes that is due; None: to the subscriptions of its topic.
+        self.routed_by: dict[str, Callable[[Message], Route | None]] = {}
 
     def use_rules(self, rules: Rules) -> None:
         """Put rules in force in place of those before, between two messages."""
@@ -278,7 +280,10 @@ class Publishing:
         False if a queue refuses it now, or the store has no room. Raises InvalidTopic, LimitExceeded.
         """
         message, publisher, plan = delayed.message, delayed.publisher, None
-        route = self.router.route(message.topic, SYNTAXES[message.syntax])
+        ask = self.routed_by.get(message.format.family)
+        route = ask(message) if ask is not None else None
+        if route is None:
+            route = self.router.route(message.topic, SYNTAXES[message.syntax])
         if route.ruled:
             format = self.router.body_format(message.topic, message.syntax)
             plan = self.rules.plan(message, sender.owner, format, due=True)

@@ -1,9 +1,9 @@
 """Named queues for people and Prometheus: what each has, and what all of them have done."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import nlargest
-from itertools import islice
-from typing import Final
+from itertools import chain, islice
+from typing import Final, Protocol
 
 from fanlight_broker.core.metrics import MetricFamily
 from fanlight_broker.core.ports import View
@@ -50,13 +50,24 @@ def gauges(queues: Queues, now: float) -> dict[str, float]:
     }
 
 
-def families(queues: Queues, now: float) -> Sequence[MetricFamily]:
-    """For each of the queues with most messages."""
-    largest = nlargest(FAMILIES_MAX, queues, key=lambda queue: len(queue.inside))
+class HasQueues(Protocol):
+    """A namespace, as far as it is asked here."""
+
+    @property
+    def queues(self) -> Queues: ...
+
+
+def families(homes: Iterable[HasQueues], now: float) -> Sequence[MetricFamily]:
+    """For each of the queues with most messages, of all namespaces."""
+    everywhere = chain.from_iterable(home.queues for home in homes)
+    largest = nlargest(FAMILIES_MAX, everywhere, key=lambda queue: len(queue.inside))
+    labels = [
+        {"queue": queue.name, **({"namespace": home} if (home := queue.subscriber.namespace) else {})}
+        for queue in largest
+    ]
 
     def family(name: str, help: str, values: Sequence[float]) -> MetricFamily:
-        samples = [({"queue": queue.name}, value) for queue, value in zip(largest, values, strict=True)]
-        return MetricFamily(name, help, "gauge", samples)
+        return MetricFamily(name, help, "gauge", list(zip(labels, values, strict=True)))
 
     return [
         family("queue_depth", "Messages in a named queue, delivered ones included", [len(q.inside) for q in largest]),
@@ -102,6 +113,8 @@ def queue_view(queue: WorkQueue, now: float, consumers_max: int | None = None) -
         "expires": options.unused_seconds, "deliveries_max": options.deliveries_max,
         "dead_letter": options.dead_letter[0].decode("utf-8", "backslashreplace") if options.dead_letter else None,
         "single_active": options.single_active, "priorities": options.priorities,
-        "filling": queue.filling is not None,
+        "filling": queue.filling is not None, "arguments": dict(queue.arguments),
+        "policy": queue.policy or None,
+        "effective_arguments": dict(queue.arguments if queue.effective is None else queue.effective),
         **({"namespace": queue.subscriber.namespace} if queue.subscriber.namespace else {}),
     }

@@ -10,11 +10,10 @@ What waits and what is in flight is in the compiled `wire.NamedQueue`. Messages 
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from math import inf
 from typing import TYPE_CHECKING, Final
 
 from fanlight_broker import event_log
-from fanlight_broker.core.burial import Burial
+from fanlight_broker.core.burial import Burial, LetterMaker
 from fanlight_broker.core.draining import Draining
 from fanlight_broker.core.errors import (
     FanlightError,
@@ -27,9 +26,10 @@ from fanlight_broker.core.errors import (
 from fanlight_broker.core.filling import ArchiveFilling, Beginning, RetainedFilling
 from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import Limits
-from fanlight_broker.core.permissions import Access, Action, Origin
+from fanlight_broker.core.permissions import Access, Action
 from fanlight_broker.core.ports import Journal
 from fanlight_broker.core.publishing import Publishing
+from fanlight_broker.core.queue_bounds import adjust, put_in_force, swept
 from fanlight_broker.core.queue_filters import QueueFilters
 from fanlight_broker.core.replay import ReplaySource
 from fanlight_broker.core.retained import Retained
@@ -39,7 +39,13 @@ from fanlight_broker.core.subscriber import Client, Subscriber
 from fanlight_broker.core.subscribing import Subscribing
 from fanlight_broker.core.topics import parse_filter
 from fanlight_broker.core.turns import Clock, Turns
-from fanlight_broker.core.work_queue import Overflow, QueueConsumer, QueueOptions, WorkQueue, within_quota
+from fanlight_broker.core.work_queue import (
+    QueueConsumer,
+    QueueOptions,
+    WorkQueue,
+    made_by,
+    within_quota,
+)
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Variant
 from fanlight_broker.wire.named_queue import NamedQueue
@@ -190,7 +196,7 @@ class Queues:
         queue = new_queue(self._ledger, self.limits, creator.share.account)
         inside = NamedQueue(name, queue, subscriber)
         found = WorkQueue(name, filters, options, subscriber, inside, unused_since=now, condition=condition)
-        self._apply(found)
+        put_in_force(found, self.limits)
         self._by_name[name] = found
         self._shares.charge(creator.share, SharedPot.QUEUES)
         if not filled:
@@ -280,20 +286,12 @@ class Queues:
         if queue.waiting is not None:
             self._fill_begun(queue, error)
 
-    def _apply(self, queue: WorkQueue) -> None:
-        """Put options into force."""
-        inside, options, limits = queue.inside, queue.options, self.limits
-        inside.queue.messages_max = min(options.messages_max or limits.work_queue_messages_max,
-                                        limits.work_queue_messages_max)
-        inside.queue.bytes_max = min(options.bytes_max or limits.work_queue_bytes_max, limits.work_queue_bytes_max)
-        inside.queue.drop_oldest = options.overflow in (Overflow.DROP_OLDEST, Overflow.DEAD_LETTER)
-        inside.queue.ttl = options.message_seconds if options.message_seconds is not None else inf
-        inside.deliveries_max = options.deliveries_max or 0
-        inside.single = options.single_active
-        if options.priorities is not None:
-            inside.queue.prioritize(options.priorities)
-        inside.refuse_publishers(options.overflow in (None, Overflow.REFUSE_PUBLISHER))
-        inside.buries = options.dead_letter is not None
+    def adjust(self, queue: WorkQueue, options: QueueOptions) -> None:
+        """Other options are in force from now on, of those that a policy may change; what is too much leaves soon."""
+        if options != queue.options:
+            adjust(queue, options, self.limits, self._ledger.now)
+            if options.durable and queue.filling is None:
+                self.journal.queue_adjusted(queue)
 
     def check_reader(self, subscriber: Subscriber, queue: WorkQueue) -> None:
         """Raises NotPermitted unless a subscriber may subscribe to all filters of the queue."""
@@ -365,8 +363,9 @@ class Queues:
     def consume(
         self, client: Client, number: int, queue: WorkQueue, variant: Variant, prefetch: int, ack_wait: float,
         ended: Callable[[str], None], activated: Callable[[], None] | None = None, *, paused: bool = False,
+        rank: int = 0,
     ) -> QueueConsumer:
-        """A client takes from a queue. It gets what waits after `start`.
+        """A client takes from a queue. It gets what waits after `start`; those with a higher rank come first.
 
         ended      called with a reason when the broker ends it
         activated  called when it becomes the active consumer, before it gets anything
@@ -378,7 +377,7 @@ class Queues:
         self._shares.charge(share, SharedPot.SUBSCRIPTIONS)
         window = queue.inside.add(
             client.outbox, variant, number, min(prefetch, self.limits.prefetch_max), ack_wait, client.subscriber,
-            share.sessions,
+            share.sessions, rank=rank,
         )
         consumer = QueueConsumer(queue, client, window, ended, activated, paused)
         queue.consumers[window] = consumer
@@ -418,8 +417,8 @@ class Queues:
         self._refund(consumer)
         windows = queue.inside.windows
         if queue.inside.single and len(windows) > 1 and windows[0] is consumer.window:
-            successor = queue.consumers[windows[1]]
-            if successor.activated is not None:
+            successor = queue.consumers.get(windows[1])
+            if successor is not None and successor.activated is not None:
                 successor.activated()
         queue.inside.remove(consumer.window, now)
         if not queue.consumers:
@@ -451,9 +450,7 @@ class Queues:
             queue = self._round.pop()
             if self._by_name.get(queue.name) is not queue:
                 continue
-            unfinished = queue.inside.sweep(now, SWEPT_PER_LOOK)
-            if queue.filling is not None:
-                queue.filling.drained()  # what has expired made room, too
+            unfinished = swept(queue, now, SWEPT_PER_LOOK)
             if queue.unused_since is not None and now - queue.unused_since >= queue.unused_seconds:
                 self.expired += 1
                 self.end(queue)
@@ -474,11 +471,10 @@ class Queues:
             if inside.buried:
                 self.burial.bury_some(queue, now)
 
-
-def made_by(creator: Subscriber) -> Origin:
-    """Rules ask about whoever made a queue, and not about its name, which anybody may choose."""
-    origin = creator.origin
-    return origin if origin.client is not None else origin._replace(client=creator.name, protocol=creator.protocol)
+    def bury_by(self, owner: str, make: LetterMaker) -> None:
+        """From now on an owner makes the letters of the queues whose options name it, also of what waits for that."""
+        self.burial.owners[owner] = make
+        self._ledger.graves.extend(queue.inside for queue in self if queue.inside.buried)
 
 
 def add(counts: dict[str, int], inside: NamedQueue) -> None:

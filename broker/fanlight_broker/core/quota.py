@@ -67,6 +67,7 @@ class Quota:
     refuse: bool = False  # what is published too fast: else its publisher is not read from for a while
     replays: int | None = None  # that read at the same time
     maxima: Mapping[str, int] = field(default_factory=dict)  # of one message, queue or connection, by MAXIMA
+    logins: Rate = Rate()  # as messages: clients that log in
     also: "tuple[HeldQuota, ...]" = ()  # of other holders, that hold for the same client
 
     def least(self, name: str) -> int | None:
@@ -88,7 +89,7 @@ class HeldQuota(NamedTuple):
 
 
 NO_QUOTA: Final = Quota()
-RATES: Final = ("publish_messages", "publish_bytes", "deliver_messages", "deliver_bytes")  # a second
+RATES: Final = ("logins", "publish_messages", "publish_bytes", "deliver_messages", "deliver_bytes")  # a second
 COUNTS: Final = ("connections", "replays")
 MAXIMA: Final = {  # with the smallest that each may be
     "message_bytes": 1,  # of the frame or packet of one message
@@ -143,7 +144,7 @@ def quota_of(entries: Mapping[str, object], name: str = "") -> Quota:
         counts.get("connections"),
         Rate(rates.get("publish_messages", 0.0), rates.get("publish_bytes", 0.0)),
         Rate(rates.get("deliver_messages", 0.0), rates.get("deliver_bytes", 0.0)),
-        burst, refuse, counts.get("replays"), maxima,
+        burst, refuse, counts.get("replays"), maxima, logins=Rate(rates.get("logins", 0.0)),
     )  # fmt: skip
 
 

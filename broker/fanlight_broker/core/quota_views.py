@@ -99,7 +99,8 @@ def usages(broker: Broker, per: Per = Per.USER) -> Usages:
 def _holders(broker: Broker, per: Per) -> list[tuple[str, ...]]:
     """Those of a kind that have pots, rates or connections."""
     pots = [share.key for share in broker.shares.holders if share.key[0] == per]
-    others = [holder for holder in (*(each for each, _ in broker.paces), *broker.everybody.pools) if holder.per is per]
+    counted = [*(each for each, _ in broker.paces), *broker.paces.logins, *broker.everybody.pools]
+    others = [holder for holder in counted if holder.per is per]
     return list(dict.fromkeys([*pots, *map(tuple, others)]))
 
 
@@ -272,6 +273,7 @@ def pace_families(broker: Broker) -> list[MetricFamily]:
     found = (
         ("quota_holds", "Times a publisher over its rate was not read from for a while", paces.held_by),
         ("quota_delivery_holds", "Times that subscribers over their rate had to wait", paces.sat_out_by),
+        ("quota_logins_refused", "Logins refused because clients log in too often", paces.logins.refused_by),
         ("quota_refused", "Messages refused because their publisher was over its rate", paces.refused_by),
     )
     return [

@@ -10,11 +10,7 @@ from typing import Final
 WINDOW_SECONDS_MIN: Final = 0.05  # readings closer together share an earlier one, because of noise
 
 Counts = Mapping[int, int]
-"""Messages by the hash of a route's key: so a reading takes some 100 bytes for each topic, however long its name."""
-
-
-def reading(messages: Mapping[bytes, int]) -> Counts:
-    return {hash(key): count for key, count in messages.items()}
+"""Messages by the hash of a namespace and a route's key: some 100 bytes for each topic, however long its name."""
 
 
 class Readings:

@@ -16,7 +16,6 @@ the subscribers of each message are worked out from them: `for_message`.
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from heapq import nlargest
 from itertools import chain
 from typing import Final
 
@@ -27,7 +26,6 @@ from fanlight_broker.core.limits import TOPIC_WORDS_CEILING, Limits
 from fanlight_broker.core.onward import Onward, led_on
 from fanlight_broker.core.overlap import merged
 from fanlight_broker.core.ports import NamespaceJournal
-from fanlight_broker.core.rates import Counts
 from fanlight_broker.core.screens import ById, Screens
 from fanlight_broker.core.selectors import where_of
 from fanlight_broker.core.session_queues import new_queue
@@ -461,21 +459,11 @@ class Router:
         """Messages so far by a route's key: of cached routes, and of those removed last."""
         return self.routes.messages()
 
-    def hot_topics(self, limit: int, before: Counts | None = None) -> list[tuple[bytes, str, int, int]]:
-        """The topics with most messages, most first: topic, syntax, messages, and who gets them now.
-
-        With `before`, an earlier reading, those with most messages since.
-        """
-        known = before or {}
-        hot = []
-        for key, messages in nlargest(
-            limit, self.messages_by_route().items(), key=lambda item: (item[1] - known.get(hash(item[0]), 0), item[1])
-        ):
-            syntax, topic = SYNTAXES[key[0]], key[1:]
-            route = self.routes.get(key)
-            route = route if route is not None else self._build(key, topic, syntax)
-            hot.append((topic, syntax, messages, len(route)))
-        return hot
+    def topic_of(self, key: bytes, messages: int) -> tuple[bytes, str, int, int]:
+        """Of a route's key: topic, syntax, messages, and who gets them now."""
+        syntax, topic = SYNTAXES[key[0]], key[1:]
+        route = self.routes.get(key)
+        return topic, syntax, messages, len(route if route is not None else self._build(key, topic, syntax))
 
     def explanations(
         self, topic: bytes, syntax: str, subscriptions: Iterable[Subscription]

@@ -128,7 +128,7 @@ class Sessions:
                 wanted.user, wanted.address, verified=wanted.verified, namespace=wanted.origin.namespace
             ))
         quota = self.clients.quota_of(wanted.asker, wanted.limits)
-        self.clients.check(share, quota, found.client if found else None, wanted.will)
+        self.clients.check(share, quota, now, found.client if found else None, wanted.will)
         if found is not None and goes_on:
             check_growth(self._shares, found, wanted)
             check_return(self._shares, found, quota)

@@ -28,6 +28,7 @@ class Turns:
     def __init__(
         self, ledger: Ledger, soon: Callable[[Work], Any], clock: Clock | None = None, cpu: Clock | None = None
     ) -> None:
+        self.deferred = 0  # pieces of work that were left for a later turn
         self._ledger = ledger
         self._soon = soon
         self._cpu = cpu
@@ -75,6 +76,7 @@ class Turns:
 
     def later(self, work: Work) -> None:
         """Do this after everything that waits already."""
+        self.deferred += 1
         self._waiting.append(work)
         if not self._expected:
             self._expected = True

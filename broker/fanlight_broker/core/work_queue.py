@@ -1,12 +1,13 @@
 """A named queue as the core knows it: what it was declared with, its consumers, and its compiled inside."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from math import inf
 from typing import TYPE_CHECKING, Final, Protocol
 
 from fanlight_broker.core.errors import FanlightError, LimitExceeded, QueueInUse
+from fanlight_broker.core.permissions import Origin
 from fanlight_broker.core.quota import Quota
 from fanlight_broker.core.share import Share
 from fanlight_broker.core.subscriber import Client, Subscriber
@@ -28,6 +29,7 @@ class Overflow(StrEnum):
     DROP_NEWEST = "drop_newest"
     DROP_OLDEST = "drop_oldest"
     DEAD_LETTER = "dead_letter"  # the oldest goes to the dead-letter topic
+    DEAD_LETTER_NEWEST = "dead_letter_newest"  # the new one does
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +44,13 @@ class QueueOptions:
     unused_seconds: float | None = field(default=None, metadata={"said": "expires"})
     overflow: Overflow | None = None  # REFUSE_PUBLISHER
     deliveries_max: int | None = None  # of one message; it is discarded then
-    dead_letter: tuple[bytes, str] | None = None  # topic and syntax to which what is discarded is published
+    # Topic and syntax to which what is discarded is published; or an owner of letters (core/burial.py) in place of the
+    # syntax, and where that sends them.
+    dead_letter: tuple[bytes, str] | None = None
     single_active: bool = False  # only the consumer that came first gets messages; the next when it has gone
     priorities: int | None = None  # messages of higher ones first: 0 to one less than this; None: all are alike
+    in_order: bool = False  # what has expired leaves when it is the oldest, and not before
+    by_bodies: bool = False  # bytes_max counts payloads alone
 
     def first_difference(self, other: "QueueOptions") -> str | None:
         """The option that is given here and is another there, by the name that clients use; None if they agree."""
@@ -103,6 +109,12 @@ class Filling(Protocol):
     def cancel(self) -> None: ...
 
 
+def made_by(creator: Subscriber) -> Origin:
+    """Rules ask about whoever made a queue, and not about its name, which anybody may choose."""
+    origin = creator.origin
+    return origin if origin.client is not None else origin._replace(client=creator.name, protocol=creator.protocol)
+
+
 def subject_of(name: str) -> tuple[bytes, str]:
     """A queue as permissions know it by its name: a topic and its syntax."""
     return QUEUE_ROOT + name.encode(), SYNTAXES[0]
@@ -124,8 +136,18 @@ class WorkQueue:
     # Called when it is known that it can be filled, or with the error; None: that is known.
     waiting: list[Callable[[FanlightError | None], None]] | None = None
     failure: FanlightError | None = None  # why it could not be filled, and has ended
+    # What it was declared with in its protocol's words, for its views: options that are not obeyed as well.
+    arguments: Mapping[str, str | int | None] = field(default_factory=dict)
     addressed: bool = False  # messages come to it by its name, too, and not by its filters alone
     reader: Subscriber | None = None  # who takes from it whatever the permissions are, as long as it is connected
+    # What its declaration asked for. `options` are in force, which a protocol's policy may have narrowed.
+    declared: QueueOptions = field(init=False)
+    policy: str = ""  # its name
+    # `arguments` and the policy together, for its views; None: there is no policy.
+    effective: Mapping[str, str | int | None] | None = None
+
+    def __post_init__(self) -> None:
+        self.declared = self.options
 
     def check_agreement(
         self, filters: tuple[tuple[bytes, str], ...], options: QueueOptions, condition: "Condition | None"
@@ -136,7 +158,7 @@ class WorkQueue:
                 raise QueueInUse(self.name, "filter")
         if condition != self.condition:
             raise QueueInUse(self.name, "where", SAME_SELECTOR)
-        different = options.first_difference(self.options)
+        different = options.first_difference(self.declared)
         if different is not None:
             raise QueueInUse(self.name, different)
 

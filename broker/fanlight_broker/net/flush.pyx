@@ -107,8 +107,7 @@ cdef class SocketSink(Sink):
                     and outbox.delivery.first_owing(outbox.ledger.now) is not None:
                 self.sit_out()    # what there is to get waits as well
         if (outbox.pausing and outbox.drained()) or (outbox.refill and outbox.size == 0 and not outbox.sits_out):
-            outbox.refill = False
-            self.on_drained(outbox)
+            self.on_drained(outbox)    # `refill` is the flow's to clear
         if self.closing and not self.full and not self.broken and outbox.size == 0:
             self.end()
         return 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fanlight_broker.core.permissions import Action
 from fanlight_permissions.permission_rule import spelled
 
-Cell = str | bool | list[str]
+Cell = str | bool | int | list[str]
 
 
 class WrongImport(ValueError):
@@ -54,6 +54,8 @@ def actions_of(read: Sequence[str], write: Sequence[str]) -> dict[str, Cell]:
 def _toml(cell: Cell) -> str:
     if isinstance(cell, bool):
         return "true" if cell else "false"
+    if isinstance(cell, int):
+        return str(cell)
     if isinstance(cell, list):
         return f"[{', '.join(map(_toml, cell))}]"
     return '"' + "".join(_escaped(each) for each in cell) + '"'

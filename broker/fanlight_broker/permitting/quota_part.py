@@ -26,6 +26,7 @@ COUNTERS: Final = {
     "quota_connections_refused": "Clients refused because their user or address has as many connections as its quota",
     "quota_holds": "Times a publisher over its rate was not read from for a while",
     "quota_delivery_holds": "Times nothing was sent for a while to the connections of a user over its rate",
+    "quota_logins_refused": "Logins refused because clients log in too often",
     "quota_messages_too_large": "Messages and wills refused because they are larger than their user's quota",
     "quota_refused": "Messages refused because their publisher was over its rate",
 }
@@ -92,6 +93,7 @@ class QuotaPart(Part):
             "quota_connections_refused": self._broker.shares.connections_refused,
             "quota_holds": self._broker.paces.held,
             "quota_delivery_holds": self._broker.paces.sat_out,
+            "quota_logins_refused": self._broker.paces.logins.refused,
             "quota_messages_too_large": self._broker.everybody.too_large,
             "quota_refused": self._broker.paces.refused,
         }

@@ -4,6 +4,7 @@ Each is described in docs/store-format.md, and is a msgpack array, in the order 
 added stands at the end and has a default, so that records written before are read.
 """
 
+from dataclasses import replace
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
 import msgpack  # type: ignore[import-untyped]
@@ -124,6 +125,34 @@ class GroupFact(NamedTuple):
     namespace: str | None = None
 
 
+# messages_max, bytes_max, message_seconds, unused_seconds, overflow, deliveries_max, dead_letter
+StoredOptions = tuple[int | None, int | None, float | None, float | None, str | None, int | None,
+                      tuple[bytes, str] | None]  # fmt: skip
+
+
+def adjustable(declared: QueueOptions, options: QueueOptions) -> StoredOptions | None:
+    """Of what a queue was declared with, what a policy may change; None if no policy has."""
+    if declared == options:
+        return None
+    return (
+        declared.messages_max, declared.bytes_max, declared.message_seconds, declared.unused_seconds,
+        declared.overflow, declared.deliveries_max, declared.dead_letter,
+    )
+
+
+def restored_options(options: QueueOptions, stored: StoredOptions) -> QueueOptions:
+    """Those that a queue was declared with. Raises BadRecord."""
+    messages, octets, seconds, unused, overflow, deliveries, dead_letter = stored
+    try:
+        behaviour = Overflow(overflow) if overflow is not None else None
+    except ValueError as error:
+        raise BadRecord(f"a queue: {error}") from error
+    return replace(
+        options, messages_max=messages, bytes_max=octets, message_seconds=seconds, unused_seconds=unused,
+        overflow=behaviour, deliveries_max=deliveries, dead_letter=dead_letter,
+    )
+
+
 class QueueFact(NamedTuple):
     """QUEUE: a durable named queue, whole, each time that anything of it has changed. Its creator pays for it."""
 
@@ -149,6 +178,10 @@ class QueueFact(NamedTuple):
     where: str | None = None  # the text of its selector
     origin: StoredOrigin | None = None  # of whoever made it
     own: str | None = None  # the text of the rules that this one brought along
+    in_order: bool | None = None  # True, or left out
+    by_bodies: bool | None = None
+    # What it was declared with, if a policy has put something else in force: from messages_max to dead_letter.
+    declared: StoredOptions | None = None
 
     @classmethod
     def of(cls, id: int, queue: WorkQueue, unused_since: float | None) -> Self:
@@ -159,6 +192,7 @@ class QueueFact(NamedTuple):
             options.single_active, creator.user, creator.verified, creator.label, creator.share.stored_name,
             creator.inbox, creator.format.family, unused_since, options.priorities,
             where_of(queue.condition), stored_origin(creator.origin), creator.origin.own or None,
+            options.in_order or None, options.by_bodies or None, adjustable(queue.declared, options),
         )
 
     @property
@@ -170,8 +204,14 @@ class QueueFact(NamedTuple):
             raise BadRecord(f"queue {self.name!r}: {error}") from error
         return QueueOptions(
             True, self.messages_max, self.bytes_max, self.message_seconds, self.unused_seconds, overflow,
-            self.deliveries_max, self.dead_letter, self.single_active, self.priorities,
+            self.deliveries_max, self.dead_letter, self.single_active, self.priorities, bool(self.in_order),
+            bool(self.by_bodies),
         )
+
+    @property
+    def declared_options(self) -> QueueOptions:
+        """Raises BadRecord."""
+        return self.options if self.declared is None else restored_options(self.options, self.declared)
 
 
 class DelayedFact(NamedTuple):

@@ -101,8 +101,22 @@ class Pager:
         self._readings[backlog] = reading = Reading(queue, journal, session)
         hide(reading, backlog, journal, self._readings)  # until `detach` this table has them, and then no cycle
 
+    def adjust(self, queue: Queue, journal: StoredQueueJournal, *, reads_expired: bool) -> None:
+        """A named queue has another time to live, buries what has expired or not, and what it drops for room or not.
+
+        One that buries what it drops gets no backlog, and loses its own if that is empty.
+        """
+        backlog = queue.backlog
+        if backlog is None:
+            if not queue.reads_dropped:
+                self.attach(queue, journal, reads_expired=reads_expired)
+        elif queue.reads_dropped and not backlog.length:
+            self.detach(queue)
+        elif isinstance(backlog, StoredBacklog):
+            backlog.ttl, backlog.reads_expired = queue.ttl, reads_expired
+
     def detach(self, queue: Queue) -> None:
-        """The queue has ended."""
+        """The queue has ended, or keeps all that it has in memory."""
         backlog = queue.backlog
         if isinstance(backlog, StoredBacklog):
             queue.backlog = None

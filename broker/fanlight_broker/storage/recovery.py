@@ -392,6 +392,7 @@ class Recovery:
             creator, fact.name, fact.filters, fact.options, self.now - unused,
             condition=None if fact.where is None else restored_condition(fact.where),
         )
+        made.declared = fact.declared_options
         if fact.unused_since is None:
             self._used.append(made)
         return made

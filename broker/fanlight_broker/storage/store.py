@@ -305,7 +305,7 @@ class Store:
         else:
             journal = StoredQueueJournal(self.records, named=True)
             self._report_queue(queue, journal)
-        if self.pager is not None and not (inside.queue.drop_oldest and inside.buries):
+        if self.pager is not None and not inside.queue.reads_dropped:
             # What is dropped for room is read at once, to be published: such a queue stays in memory.
             self.pager.attach(inside.queue, journal, reads_expired=options.dead_letter is not None)
         return journal
@@ -314,6 +314,11 @@ class Store:
         journal = stored(queue.inside.queue)
         if journal is not None:
             self._report_queue(queue, journal)
+
+    def queue_adjusted(self, queue: WorkQueue) -> None:
+        self.queue_changed(queue)
+        if self.pager is not None and (journal := stored(queue.inside.queue)) is not None:
+            self.pager.adjust(queue.inside.queue, journal, reads_expired=queue.options.dead_letter is not None)
 
     def _report_queue(self, queue: WorkQueue, journal: StoredQueueJournal) -> None:
         self.records.append(records.QUEUE, packed(self._queue_fact(queue, journal)))

@@ -26,7 +26,7 @@ from fanlight_broker.wire.window cimport Window
 cdef class NamedQueue(Members):
     cdef:
         readonly Window origin            # never open: its bindings have it as their destination, and so their owner
-        readonly list windows             # of its consumers, in the order in which they came
+        readonly list windows             # of its consumers: by rank, and in the order in which they came
         public uint32_t deliveries_max    # of one message; 0: without a bound
         public bint single                # only the consumer that came first gets anything
         readonly bint refusing            # when it is full its publishers are refused
@@ -41,12 +41,31 @@ cdef class NamedQueue(Members):
         list delayed                      # a heap
         uint64_t serial                   # of the entries of the heap
         list graves                       # (Flight, Discard): in the journal as long as they are here
+        bint ranked                       # consumers have had ranks, and are in the order of these
+        Py_ssize_t guests                 # windows of those who take a message at a time: the last ones in `windows`
         list readers                      # called when the backlog has been read
 
     cdef int enter(self, Message message) except -1
     cdef int call_readers(self) except -1
     cdef int hold(self, Flight flight) except -1
-    cdef Window taker(self)
+    cdef inline Window taker(self):
+        """The next consumer that has room, in turn among those of the highest rank, or None."""
+        cdef Py_ssize_t i, at, n = 1 if self.single and self.windows else len(self.windows)
+        cdef Window window, best = None
+        for i in range(n):
+            at = (self.turn + i) % n
+            window = <Window> self.windows[at]
+            if window.open and window.sent < window.inflight_max and (best is None or window.rank > best.rank):
+                best = window
+                if not self.ranked:
+                    break
+        if best is not None:
+            self.turn = (at if not self.ranked else self.windows.index(best)) + 1
+        return best
+
+    cdef inline bint is_guest(self, Window window) except -1:
+        return self.guests > 0 and window in self.windows[-self.guests:]
+
     cdef bint take_overdue(self, Window window, double now) except -1
     cdef int take_back(self, Window window, Flight flight, double now, double delay) except -1
     cdef int report_attempts(self, Flight flight) except -1

@@ -20,6 +20,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire.flight cimport ENDED, Flight
+from fanlight_broker.wire.handover cimport hand_over, passes
 from fanlight_broker.wire.hidden cimport unseen
 from fanlight_broker.wire.inflight cimport CountingTags, TagCounter
 from fanlight_broker.wire.outbox cimport Outbox, absent
@@ -90,28 +91,37 @@ cdef class NamedQueue(Members):
 
     cdef bint give(self, Outbox publisher, FanoutState* publication) except -1:
         """Take a message in, and give it to a consumer that has room."""
+        cdef Py_ssize_t turn = self.turn
+        if not self.holding and passes(self.queue, publication) and hand_over(self.taker(), publication):
+            self.published += 1
+            return True
+        self.turn = turn
         self.enter(kept(publication))
         return True
 
     cdef int enter(self, Message message) except -1:
         cdef Flight flight = new_flight(message, None, self.queue)
-        cdef bint waiting = self.queue.length > 0
+        cdef bint waiting = self.queue.length > 0, late
+        cdef double now = self.ledger.now
         cdef Window window
-        flight.since = self.ledger.now
+        flight.since = now
         self.published += 1
+        late = self.queue.outlived(flight, now)    # without a time to wait it is for a consumer with room, or expired
         if self.holding:
             self.hold(flight)
         elif not self.queue.put(flight):
-            self.discards += not self.queue.drop_oldest    # else `discarded` has counted it
+            self.discards += not (self.queue.drop_oldest or self.queue.buries_newest)    # else `discarded` counts it
         elif not waiting:
             window = self.taker()
             if window is not None:
-                window.pump(self.ledger.now)
+                window.pump(now - 1 if late else now)
+        if late and self.queue.length and (self.queue.in_order or not waiting):
+            self.queue.expire(now)
         return 0
 
     cdef int hold(self, Flight flight) except -1:
         """Keep a new message apart until all that were before it are in. If there is no room, the newest is dropped."""
-        if self.queue.fits(flight.message.bytes_held()):
+        if self.queue.fits(self.queue.size_of(flight.message)):
             self.queue.set_apart(flight)
             self.held.append(flight)
             return 0
@@ -140,7 +150,7 @@ cdef class NamedQueue(Members):
         self.ledger.now = now
         for flight in held:
             self.queue.apart -= 1
-            self.queue.nbytes -= flight.message.bytes_held()
+            self.queue.nbytes -= self.queue.size_of(flight.message)
             self.queue.put_stored(flight)
         self.feed(now)
 
@@ -173,22 +183,11 @@ cdef class NamedQueue(Members):
         self.ledger.graves.append(self)
         return 0
 
-    cdef Window taker(self):
-        """The next consumer that has room, in turn, or None."""
-        cdef Py_ssize_t i, at, n = 1 if self.single and self.windows else len(self.windows)
-        cdef Window window
-        for i in range(n):
-            at = (self.turn + i) % n
-            window = <Window> self.windows[at]
-            if window.open and window.sent < window.inflight_max:
-                self.turn = at + 1
-                return window
-        return None
-
     cpdef feed(self, double now):
         """Let consumers with room take what waits."""
         cdef Window window
-        cdef Py_ssize_t i, start = self.turn, n = 1 if self.single and self.windows else len(self.windows)
+        cdef Py_ssize_t i, n = 1 if self.single and self.windows else len(self.windows)
+        cdef Py_ssize_t start = 0 if self.ranked else self.turn
         for i in range(n):
             if not self.queue.length:
                 break
@@ -207,8 +206,8 @@ cdef class NamedQueue(Members):
     cdef Outbox blocker(self, Outbox publisher):
         return None    # what is too much for the consumers waits in the queue
 
-    cdef bint refuses(self, Py_ssize_t size) except -1:
-        return self.refusing and not self.queue.has_room(size)
+    cdef bint refuses(self, Message message) except -1:
+        return self.refusing and not self.queue.has_room(self.queue.size_of(message))
 
     def refuse_publishers(self, bint refusing):
         """Are publishers refused when it is full? The ledger counts the queues that do, for the lanes."""
@@ -224,17 +223,26 @@ cdef class NamedQueue(Members):
     # -- consumers come and go --------------------------------------------------------------------------------------
 
     def add(self, Outbox outbox not None, Variant variant not None, uint32_t number, Py_ssize_t prefetch,
-            double ack_wait, owner, pot):
+            double ack_wait, owner, pot, *, bint guest=False, int rank=0):
         """A consumer: its window. It gets nothing before `begin`.
 
         prefetch  deliveries that it may have unacknowledged
         ack_wait  seconds after which a delivery that is not acknowledged goes to another
+        guest     it takes a message at a time, beside a single active consumer as well
+        rank      those with a higher one come first, as long as they have room; not in a queue that is `single`
         """
         cdef Window window = Window(None, self.queue, pot, owner, counting=True, hub=self, variant=variant,
                                     number=number, counter=self.tags)
         window.attach(outbox, prefetch)
         window.ack_wait = ack_wait
-        self.windows.append(window)
+        cdef Py_ssize_t at = len(self.windows) - (0 if guest else self.guests)
+        if rank and not self.single:
+            window.rank = rank
+            self.ranked = True
+        while self.ranked and not guest and at and (<Window> self.windows[at - 1]).rank < window.rank:
+            at -= 1
+        self.windows.insert(at, window)
+        self.guests += guest
         self.queue.idle = False
         return window
 
@@ -246,7 +254,7 @@ cdef class NamedQueue(Members):
     def go_on(self, Window window not None, double now):
         """Give a consumer what it has room for: its outbox has drained, for example."""
         self.ledger.now = now
-        if not self.single or self.windows[0] is window:
+        if not self.single or self.windows[0] is window or self.is_guest(window):
             window.pump(now)
 
     def change(self, Window window not None, Py_ssize_t prefetch, double ack_wait):
@@ -261,6 +269,7 @@ cdef class NamedQueue(Members):
     def remove(self, Window window not None, double now):
         """A consumer has gone: what it has not acknowledged is for the others. ValueError if it is none of it."""
         cdef Flight flight
+        self.guests -= self.is_guest(window)
         self.windows.remove(window)
         self.queue.idle = not self.windows
         window.open = False

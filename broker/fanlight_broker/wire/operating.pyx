@@ -59,7 +59,7 @@ def carry_off(NamedQueue named not None, Flight flight not None):
 
 def put_in(NamedQueue named not None, Message message not None):
     """Take in a message of another queue. False, and nothing has changed, if there is no room."""
-    if not named.queue.has_room(message.bytes_held()):
+    if not named.queue.has_room(named.queue.size_of(message)):
         return False
     named.enter(message)
     return True

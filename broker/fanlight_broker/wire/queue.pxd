@@ -45,6 +45,10 @@ cdef class Queue:
         public Consumers group        # the queue group that it is of, as long as that has members; else None
         public Py_ssize_t messages_max, bytes_max
         public bint drop_oldest       # when it is full, of the lowest priority; else the newest
+        public bint buries_newest     # one that it has no room for is discarded, as one of its own
+        public bint in_order          # what has expired leaves it when it is the oldest, and not before
+        public Py_ssize_t reads_dropped    # below so many: what it drops for room is read first, to be buried
+        public bint by_bodies         # `bytes_max` and `nbytes` count payloads alone
         public Py_ssize_t wanting     # its group is notified when fewer wait, once; 0: never
         readonly int priorities       # 0: all messages are alike, and it reads no priority
         public double ttl             # seconds that a message may wait since it came; NEVER ends: infinite
@@ -64,10 +68,12 @@ cdef class Queue:
     cdef int put_stored(self, Flight flight) except -1
     cdef int put_restored(self, Flight flight) except -1
     cdef bint set_aside(self, Flight flight, Py_ssize_t size) except -1
+    cdef int expire_heads(self, double now, Py_ssize_t most) except -1
     cdef object row(self)
     cdef Flight oldest(self)
     cdef bint outranked(self, Flight flight) except -1
     cdef int drop_first(self) except -1
+    cdef bint reads_first(self) except -1
     cdef int expire_backlog(self, double now, Py_ssize_t most) except -1
     cdef int sift(self, double now, Py_ssize_t most) except -1
     cdef int outlive(self, Flight flight) except -1
@@ -77,6 +83,9 @@ cdef class Queue:
     cdef int bring_in(self, Flight flight) except -1
     cdef int drop_apart(self, Flight flight) except -1
     cdef Py_ssize_t purge(self, Py_ssize_t most) except -1
+    cdef inline Py_ssize_t size_of(self, Message message) noexcept:
+        return message.payload_size if self.by_bodies else message.bytes_held()
+
     cdef inline bint outlived(self, Flight flight, double now) noexcept:
         return flight.message.expires_at <= now or flight.since + self.ttl <= now
 

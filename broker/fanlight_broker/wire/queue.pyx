@@ -101,7 +101,7 @@ cdef class Queue:
         cdef uint64_t number
         if self.backlog is not None and (self.backlog.length or (self.idle and not self.priorities)) \
                 and self.ttl == INFINITY:
-            size = message.bytes_held()
+            size = self.size_of(message)
             if self.fits(size):
                 number = self.journal.entered(message, variant)
                 if number:
@@ -115,13 +115,15 @@ cdef class Queue:
     cdef bint put(self, Flight flight) except -1:
         """False if it was dropped, by the policy."""
         cdef Ledger ledger = self.ledger
-        cdef Py_ssize_t size = flight.message.bytes_held()
+        cdef Py_ssize_t size = self.size_of(flight.message)
         while self.length + self.apart >= self.messages_max or self.nbytes + size > self.bytes_max \
                 or ledger.stored > ledger.stored_limit or self.over_share():
+            if self.drop_oldest and self.reads_first():
+                break    # it is above its bounds until that is read
             self.dropped += 1
             ledger.dropped_queue += 1
             if not self.drop_oldest or self.length == 0 or size > self.bytes_max or self.outranked(flight):
-                if self.drop_oldest and self.group is not None:
+                if (self.drop_oldest or self.buries_newest) and self.group is not None:
                     self.group.discarded(flight, OVERFLOW)
                 flight.message.drop_holder(ledger, self.account)
                 flight.state = ENDED
@@ -175,6 +177,30 @@ cdef class Queue:
         if self.group is not None:
             self.group.discarded_unread(1)
         return 0
+
+    cdef bint reads_first(self) except -1:
+        """Is the oldest on the disk, and to be buried when it is dropped? Then it is read, and `trim` drops it."""
+        if self.length >= self.reads_dropped or len(self.flights) > 0 or self.backlog is None \
+                or not self.backlog.length or self.ledger.stored > self.ledger.stored_limit:
+            return False
+        self.backlog.fetch()
+        return True
+
+    def trim(self, Py_ssize_t most=maxsize):
+        """Drop the oldest until it is within its bounds, if it is of those that do so, and so many at most. Returns
+        whether there may be more to drop.
+        """
+        while self.drop_oldest and self.length \
+                and (self.length + self.apart > self.messages_max or self.nbytes > self.bytes_max):
+            if most <= 0:
+                return True
+            if self.reads_first():
+                break
+            self.dropped += 1
+            self.ledger.dropped_queue += 1
+            self.drop_first()
+            most -= 1
+        return False
 
     cdef int lose(self, Flight flight, Discard why) except -1:
         """It was in the queue, and will not be delivered."""
@@ -239,7 +265,7 @@ cdef class Queue:
 
     cdef int put_restored(self, Flight flight) except -1:
         """The journal has it from before a restart: nobody takes it soon."""
-        if self.backlog is None or not self.set_aside(flight, flight.message.bytes_held()):
+        if self.backlog is None or not self.set_aside(flight, self.size_of(flight.message)):
             self.put_stored(flight)
         return 0
 
@@ -271,26 +297,26 @@ cdef class Queue:
     cdef int set_apart(self, Flight flight) except -1:
         """`put_apart`, of a message that was apart before a restart."""
         self.apart += 1
-        self.nbytes += flight.message.bytes_held()
+        self.nbytes += self.size_of(flight.message)
         return 0
 
     cdef int bring_in(self, Flight flight) except -1:
         """A message that was kept apart is the oldest now."""
         self.apart -= 1
-        self.nbytes -= flight.message.bytes_held()
+        self.nbytes -= self.size_of(flight.message)
         return self.put_back(flight)
 
     cdef int drop_apart(self, Flight flight) except -1:
         """A message that was kept apart is purged."""
         self.apart -= 1
-        self.nbytes -= flight.message.bytes_held()
+        self.nbytes -= self.size_of(flight.message)
         self.dropped += 1
         return self.lose(flight, PURGED)
 
     cdef int entered(self, Flight flight, int sign) noexcept:
         """Count a message that was added (1) or removed (-1)."""
         self.length += sign
-        self.nbytes += sign * flight.message.bytes_held()
+        self.nbytes += sign * self.size_of(flight.message)
         if flight.message.expires_at != INFINITY:
             self.mortal += sign
         return 0
@@ -328,12 +354,14 @@ cdef class Queue:
         for message, variant, number, attempt, since in messages:
             flight = new_flight(message, variant, self)
             flight.number, flight.attempt, flight.since = number, attempt, since
-            if not self.outlived(flight, now):
+            if self.in_order or not self.outlived(flight, now):
                 self.put_stored(flight)
             else:
                 self.lose(flight, EXPIRED)
                 self.expired += 1
                 self.ledger.expired += 1
+        if self.reads_dropped:
+            self.trim()
 
     cdef bint over(self, int quarters) noexcept:
         """Is it filled to this many quarters, or more?"""
@@ -348,13 +376,19 @@ cdef class Queue:
         return [flight.message for flight in self.flights]
 
     def expire(self, double now, Py_ssize_t most=maxsize):
-        """Drop expired messages at any place, so many at most. Returns how many.
+        """Drop expired messages at any place, or those `in_order`, so many at most. Returns how many.
 
         While there may be more `sifted` is not 0, or so many were dropped.
         """
         cdef uint64_t before = self.expired
-        if self.backlog is not None and self.backlog.length:
-            self.expire_backlog(now, most)
+        if self.in_order and len(self.flights) > 0:
+            self.expire_heads(now, most)
+        if self.backlog is not None and self.backlog.length and not (self.in_order and len(self.flights) > 0):
+            self.expire_backlog(now, most - <Py_ssize_t> (self.expired - before))
+        if self.in_order:
+            if len(self.flights) == 0 and self.length and self.ledger.stored < self.ledger.stored_limit // 4:
+                self.backlog.fetch()    # it knows when the last of some expires, and not when the oldest does
+            return self.expired - before
         if self.mortal or (self.priorities and self.ttl != INFINITY and len(self.flights) > 0):
             self.sift(now, most - <Py_ssize_t> (self.expired - before))
         elif self.ttl != INFINITY:    # they are in the order in which they came
@@ -372,6 +406,16 @@ cdef class Queue:
         self.ledger.expired += messages
         if self.group is not None and messages:
             self.group.discarded_unread(messages)
+        return 0
+
+    cdef int expire_heads(self, double now, Py_ssize_t most) except -1:
+        """Drop the oldest of each priority, as long as they have expired, and so many at most."""
+        for row in (<Levels> self.flights).rows if self.priorities else [self.flights]:
+            while most > 0 and row and self.outlived(<Flight> row[0], now):
+                most -= 1
+                if self.priorities:
+                    (<Levels> self.flights).length -= 1
+                self.outlive(row.popleft())
         return 0
 
     cdef int sift(self, double now, Py_ssize_t most) except -1:

@@ -92,7 +92,7 @@ cdef class Route:
     cdef bint refused_by_queue(self, Message message) except -1:
         cdef Members group
         for group in self.groups:
-            if group.refuses(message.bytes_held()):
+            if group.refuses(message):
                 return True
         return False
 
@@ -116,7 +116,7 @@ cdef class Route:
                     return True
         for group in self.groups:
             alone = False
-            if group.queue is None or group.queue.has_room(size):
+            if group.queue is None or group.queue.has_room(group.queue.size_of(message)):
                 return True
         return alone
 

@@ -39,7 +39,7 @@ cdef class Members(Consumers):
     cdef int renew_consumer(self, Target member) except -1
     cdef bint give(self, Outbox publisher, FanoutState* publication) except -1
     cdef Outbox blocker(self, Outbox publisher)
-    cdef bint refuses(self, Py_ssize_t size) except -1
+    cdef bint refuses(self, Message message) except -1
     cdef int stamp(self, uint64_t serial) except -1
 
 # What few subscriptions have: made for those, so that the others need no place for it.

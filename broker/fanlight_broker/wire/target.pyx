@@ -43,7 +43,7 @@ cdef class Members(Consumers):
         """An outbox that holds the publisher back, if all of them do."""
         raise NotImplementedError("members that hold nobody back")
 
-    cdef bint refuses(self, Py_ssize_t size) except -1:
+    cdef bint refuses(self, Message message) except -1:
         """Must a message of this size not be published, because there is no room for it?"""
         return False
 

@@ -45,7 +45,9 @@ cdef class Window:
         readonly Consumers hub        # the named queue; None: it is a session's
         readonly Variant variant      # how its deliveries are written
         readonly uint32_t number      # of its subscription
+        public int rank               # consumers with a higher one come first
         public double ack_wait        # seconds in which a delivery is to be acknowledged
+        public bint automatic         # what is sent is acknowledged by that
         readonly uint64_t delivered   # to it, as a consumer
         double next_due               # no delivery is to be acknowledged before
         Ledger ledger

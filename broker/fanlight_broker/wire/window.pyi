@@ -26,6 +26,8 @@ class Window:
     variant: Variant | None
     number: int
     ack_wait: float
+    rank: int
+    automatic: bool
     delivered: int
     def __init__(
         self, outbox: Outbox | None, queue: Queue, pot: Pot | None = ..., owner: Any = None, *, counting: bool = False,

@@ -292,7 +292,7 @@ cdef class Window:
                 finish(&publication)
             if not sent:
                 break
-            if self.ledger.worked(work) and self.sent:
+            if self.ledger.worked(work) and self.sent and self.hub is None:    # nobody would resume a hub's
                 self.resting = True
                 break
         if self.box.crowded and not self.queue.over(1):

@@ -45,6 +45,7 @@ from fanlight_spark.snapshot import Snapshot, read
 DIFFERENT: Final = 1  # exit code
 TOP: Final = 20
 CELL_MAX: Final = 60  # letters, on the terminal
+OWN_RULES: Final = "rules that clients bring in tokens, or get by auth_url, are known from --clients alone"
 UNSEEN: Final = frozenset({"certificate", "address", "listener"})  # what an archive does not have, and rules may ask
 SUBSCRIPTION: Final = pa.schema(
     [
@@ -115,6 +116,7 @@ def _notes(judge: Judge, snapshot: Snapshot | None, unknown: int) -> Iterator[st
         yield f"{unknown:,} messages are of clients that nothing names, decided as anonymous ones: --clients, --as"
     if snapshot is not None and snapshot.selectors:
         yield f"{snapshot.selectors:,} subscriptions have selectors, which are not asked: they may get less"
+    yield OWN_RULES
 
 
 def _facts(every: DataFrame) -> dict[str, int]:
@@ -227,7 +229,7 @@ def main(arguments: Sequence[str] | None = None, spark: Any = None) -> int:
     about = "a snapshot: python -m fanlight_spark.snapshot URL FILE"
     add("--subscriptions", type=Path, metavar="FILE", help=about)
     add("--clients", type=Path, metavar="FILE", help="JSON lines: the client, and its user, groups, address, ...")
-    add("--users", type=Path, metavar="FILE", help="the broker's users file: groups of users")
+    add("--users", type=Path, metavar="FILE", help="the broker's users file: groups of users, and rules of their own")
     about = f"the user of clients that nothing names; {OWN_NAME}: called like the client; '': anonymous"
     add("--as", dest="publisher", metavar="USER", help=about.replace("%", "%%"))
     add("--group", action="append", default=[], metavar="GROUP", help="a group of that user; repeatable")

@@ -50,7 +50,7 @@ async def test_the_loop_goes_on_while_a_large_file_is_read(
     write(settings.users_file, 2_000)
     reading, let = Event(), Event()
 
-    def pause() -> None:
+    def pause(*_: object) -> None:
         reading.set()
         assert let.wait(60)
 

@@ -109,6 +109,9 @@ class HeldJournal(Journal):
     def queue_changed(self, queue: WorkQueue) -> None:
         self.position.appended += queue.options.unused_seconds is not None
 
+    def queue_adjusted(self, queue: WorkQueue) -> None:
+        self.position.appended += 1
+
     def queue_purged(self, queue: WorkQueue) -> None:
         self.position.appended += 1
 

@@ -82,7 +82,7 @@ def test_a_quantity_that_a_quota_gets_later_is_shown_without_being_named_here() 
 
     later = Later("q", connections=3, longest=7, deliver=Rate(5))
     assert counts_of(later) == {"connections": 3, "longest": 7}
-    assert rates_of(later) == {"publish": Rate(), "deliver": Rate(5)}
+    assert rates_of(later) == {"logins": NO_RATE, "publish": Rate(), "deliver": Rate(5)}
     world = world_of()
     world.broker.clients.quotas = Everybody()
     world.broker.clients.quotas._quota = later

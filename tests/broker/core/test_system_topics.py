@@ -7,6 +7,7 @@ import msgpack  # type: ignore[import-untyped]
 import pytest
 
 from fanlight_broker.core.errors import LimitExceeded, NotPermitted
+from fanlight_broker.core.hot_topics import hottest
 from fanlight_broker.core.inspection import COUNTERS, BrokerInspection
 from fanlight_broker.core.system_topics import DROPPED, LOADS, ROOT, SystemTopics
 from fanlight_broker.core.topics import SYNTAXES
@@ -224,7 +225,7 @@ def test_they_take_no_place_in_the_route_cache_and_are_not_hot_topics() -> None:
     system.world.connect("watcher").subscribe("$SYS/#")
     system.later(10)
     assert len(system.world.broker.routes) == 0
-    assert system.world.broker.router.hot_topics(10) == []
+    assert hottest([system.world.broker], 10, {}) == []
 
 
 def test_they_do_not_count_against_the_limits_of_retained_messages() -> None:

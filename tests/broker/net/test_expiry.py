@@ -16,6 +16,12 @@ from fanlight_broker.core.limits import Limits
 from fanlight_broker.net.clock import monotonic
 from fanlight_broker.net.flush import Flusher
 from fanlight_broker.net.listener import Listener, ProtocolFactory
+from fanlight_broker.protocols.amqp import connection_methods as amqp
+from fanlight_broker.protocols.amqp.connection import AmqpConnection
+from fanlight_broker.protocols.amqp.frames import PROTOCOL_HEADER
+from fanlight_broker.protocols.amqp.options import AmqpCounts, AmqpOptions
+from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
+from fanlight_broker.protocols.amqp.vhost import Vhosts
 from fanlight_broker.protocols.mqtt.codec import encode
 from fanlight_broker.protocols.mqtt.connection import MqttConnection
 from fanlight_broker.protocols.mqtt.options import Counts, MqttOptions
@@ -24,6 +30,8 @@ from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from fanlight_broker.protocols.native.connection import NativeConnection
 from fanlight_broker.wire.inbox import ReceiveBuffer
 from tests.broker.protocols.mqtt.world import connect
+from tests.system.test_amqp_logins import Client as AmqpClient
+from tests.system.test_amqp_logins import plain
 from tests.system.test_transports import give_up
 from tests.system.wire import WAIT_SECONDS, Peer, Type, hello
 
@@ -90,3 +98,24 @@ async def mqtt_ends(tmp_path: Path, version: Version) -> bytes:
 async def test_an_mqtt_connection_ends_with_the_code_for_it(tmp_path: Path) -> None:
     assert (await mqtt_ends(tmp_path, V5))[:3:2] == bytes((0xE0, ReasonCode.MAXIMUM_CONNECT_TIME))
     assert await mqtt_ends(tmp_path, V3) == b""  # 3.1.1 has no packet for it
+
+
+async def test_an_amqp_connection_ends_with_the_token_that_it_has_got_last(tmp_path: Path) -> None:
+    protocol = partial(AmqpConnection, AmqpOptions(1_000, 60), AmqpCounts(), Vhosts())
+    async with listening(tmp_path, protocol) as (listener, wall, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        client = AmqpClient(reader, writer)
+        client.send(PROTOCOL_HEADER)
+        assert isinstance(await client.method(), amqp.ConnectionStart)
+        await client.log_in("PLAIN", plain("alice", wall.token(1000)))
+        await client.open()
+        secret = wall.token(5000).encode()
+        assert await client.ask(amqp.ConnectionUpdateSecret(secret, "")) == amqp.ConnectionUpdateSecretOk()
+        wall.now += 2000
+        listener._end_the_expired()
+        assert listener.expired == 0
+        wall.now += 5000
+        listener._end_the_expired()
+        assert (await client.method()).reply_code == ReplyCode.CONNECTION_FORCED
+        writer.close()
+        await writer.wait_closed()

@@ -295,4 +295,4 @@ def test_a_pause_comes_now_and_then() -> None:
     file = parse_permissions("user,publish\n" + "a,b\n" * 600, "p", limits, lambda: paused.append(None), is_csv=True)
     read = len(paused)
     compile_permissions(file, "p", limits, lambda: paused.append(None))
-    assert (read, len(paused) - read) == (2, 3)
+    assert (read, len(paused) - read) == (2, 5)

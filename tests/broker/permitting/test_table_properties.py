@@ -192,3 +192,33 @@ def test_a_denying_rule_with_a_name_holds_for_every_name() -> None:
         assert grant.decide(Action.PUBLISH, f"site.{name}".encode(), "amqp").allowed is ("." in name)
         assert grant.decide_filter(Action.SUBSCRIBE, b"site.*", "amqp").access is Access.PARTLY
         assert grant.decide_filter(Action.SUBSCRIBE, b"other.#", "amqp").access is Access.ALL
+
+
+def test_what_no_topic_of_a_filter_is_allowed_is_refused_and_not_allowed_in_part() -> None:
+    """A rule that denies some of it stands before the one that denies all of it."""
+    for first, filter, access in [
+        ("site/secret", "site/#", Access.NONE), ("site/secret", "#", Access.PARTLY), ("other", "site/+", Access.NONE),
+    ]:  # fmt: skip
+        rules = [
+            PermissionRule(n, n + 1, None, allow, (), ((ACTION_BITS["everything"], pattern_of(text)),))
+            for n, (allow, text) in enumerate([(False, first), (False, "site/#"), (True, "#")])
+        ]
+        found = table_of(rules).grant_of(Asker()).decide_filter(Action.SUBSCRIBE, filter.encode(), "mqtt")
+        assert found.access is access, (first, filter)
+        if access is Access.NONE:
+            assert found.rule == "line 2"
+
+
+@settings(max_examples=100, deadline=None)
+@given(tables(), defaults, askers, filters(names=False))
+def test_a_filter_that_one_rule_denies_as_a_whole_is_refused(rules, effects, asker, asked) -> None:  # type: ignore[no-untyped-def]
+    """However many rules before it deny some of it; what is allowed before it has to be asked for by its own filter."""
+    filter, syntax = asked
+    denying = PermissionRule(
+        -1, 9, "whole", False, (), ((ACTION_BITS["subscribe"], pattern_of(f"{syntax}:{filter}")),), -2.0
+    )
+    some = PermissionRule(-2, 8, "some", False, (), ((ACTION_BITS["subscribe"], pattern_of("a/b")),), -3.0)
+    found = table_of([some, denying, *rules], effects).grant_of(asker).decide_filter(
+        Action.SUBSCRIBE, filter.encode(), syntax
+    )
+    assert found.access is Access.NONE

@@ -188,7 +188,6 @@ class Peer:
         while self.reads and not self.gone and outbox.size:
             self.received += outbox.read()
         if (outbox.pausing and outbox.drained()) or (outbox.refill and not outbox.size):
-            outbox.refill = False
             for client in self.world.broker.flow.drained(outbox, self.world.now):
                 self.world.soon.append(client.connection.unblocked)
         if self._closing and not outbox.size:

@@ -67,7 +67,8 @@ def test_a_durable_queue_is_there_after_a_crash_with_what_was_not_acknowledged(t
     world = StoredWorld(tmp_path)
     options = QueueOptions(
         messages_max=50, bytes_max=1 << 20, message_seconds=900.0, unused_seconds=800.0, overflow=Overflow.DROP_OLDEST,
-        deliveries_max=7, dead_letter=DEAD, single_active=True, priorities=3,
+        deliveries_max=7, dead_letter=DEAD, single_active=True, priorities=3, in_order=True,
+        by_bodies=True,
     )
     left_out = {field.name for field in fields(options) if getattr(options, field.name) == field.default}
     assert left_out == {"durable"}, "each option is to survive"

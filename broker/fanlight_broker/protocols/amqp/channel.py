@@ -154,7 +154,7 @@ class AmqpChannel:
         """Nothing more is sent on it but close and close-ok."""
         if self.is_open:
             self.is_open = False
-            self.publisher.abandon()
+            self.publisher.end()
             if self.transaction is not None:
                 self.transaction.drop()
             self.consumers.end_all(now)

@@ -51,7 +51,7 @@ class AmqpConnection(AmqpHandshake):
         shared: ReceiveBuffer, now: float,
     ) -> None:
         super().__init__(options, broker, transport, shared, now)
-        self.counts = counts
+        self.counts = self.lane.counts = counts
         self.gave_up = False  # the message at hand waited for a queue for too long
         self.done = False  # the frame at hand was passed before an error was raised
         self._vhosts = vhosts
@@ -80,9 +80,12 @@ class AmqpConnection(AmqpHandshake):
     def in_order(self, write: Callable[[], None], *, stored: bool = False) -> None:
         """Call `write` behind the answers that wait; stored: and when all that has changed until now is stored.
 
-        A store that refuses is not waited for: the client would get no answer until its disk is mended.
+        That includes what consumers have acknowledged, which no answer of its own waits for. A store that refuses is
+        not waited for: the client would get no answer until its disk is mended.
         """
-        if (stored and not self.broker.position.refusing) or self.lane.pending_acks:
+        if stored and not self.broker.position.refusing:
+            self.broker.queues.confirm(write, self.lane)
+        elif self.lane.pending_acks:
             self.broker.acknowledgements.commit(write, self.lane, recorded=False)
         else:
             write()
@@ -177,6 +180,7 @@ class AmqpConnection(AmqpHandshake):
             why = f" for user '{self.login}'" if isinstance(error, errors.NotPermitted) else f": {error.text}"
             raise AmqpError(ReplyCode.NOT_ALLOWED, f"access to vhost '{name}' refused{why}") from error
         self._vhost = self._vhosts.of(self.broker)
+        self.lane.sites, self.lane.body_max = self._vhost.sites, self.options.message_bytes_max
         self.state = ConnectionState.CONNECTED
         self.phase = Phase.RUNNING
         self.admit()

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from functools import partial
 from itertools import takewhile
 from math import inf
+from typing import Any, Final
 
 from fanlight_broker.protocols.amqp import basic_methods as basic
 from fanlight_broker.protocols.amqp.channel_consumer import ChannelConsumer
-from fanlight_broker.protocols.amqp.content_frames import deliver_writer, get_writer
+from fanlight_broker.protocols.amqp.content_frames import DeliverWriter, get_writer
 from fanlight_broker.protocols.amqp.delivery_times import DeliveryTimes
 from fanlight_broker.protocols.amqp.direct_reply import DIRECT_REPLY, DirectReplies
 from fanlight_broker.protocols.amqp.errors import AmqpError
@@ -19,6 +20,7 @@ from fanlight_broker.protocols.amqp.format import AmqpDeliveryFormat, ChannelTag
 from fanlight_broker.protocols.amqp.methods import method_frame
 from fanlight_broker.protocols.amqp.options import CONSUMERS_MAX, GETTERS
 from fanlight_broker.protocols.amqp.prefetch import ChannelPrefetch, Delivery
+from fanlight_broker.protocols.amqp.queue_arguments import Asked, InvalidArgument, whole
 from fanlight_broker.protocols.amqp.queue_methods import generated
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 from fanlight_broker.protocols.amqp.sides import ChannelSide
@@ -26,6 +28,8 @@ from fanlight_broker.protocols.amqp.transactions import ChannelTransaction, Held
 from fanlight_broker.protocols.amqp.vhost import ROOT_VHOST, DeclaredQueue
 from fanlight_broker.wire.message import Variant
 from fanlight_broker.wire.operating import read_soon
+
+RANK_MOST: Final = 2**31 - 1  # x-priority of a consumer
 
 
 class ChannelConsumers:
@@ -85,22 +89,24 @@ class ChannelConsumers:
             raise AmqpError(ReplyCode.NOT_ALLOWED, f"attempt to reuse consumer tag '{tag}'")
         if len(self) >= CONSUMERS_MAX:
             raise AmqpError(ReplyCode.PRECONDITION_FAILED, f"a channel has at most {CONSUMERS_MAX} consumers")
-        if "x-priority" in method.arguments:
-            raise AmqpError(ReplyCode.NOT_IMPLEMENTED, "x-priority: consumers take turns")
         queue = self.replies.begin(method, now) if answers else self._channel.queue(method.queue)
-        if queue.exclusive_consumer or (method.exclusive and queue.consumers):
+        rank = rank_of(method.arguments.get("x-priority", 0), method.queue)
+        if queue.exclusive_consumer or (method.exclusive and (queue.consumers or queue.work.inside.single)):
             raise AmqpError(
                 ReplyCode.ACCESS_REFUSED, f"queue '{queue.work.name}' in vhost '{ROOT_VHOST}' in exclusive use"
             )
         if not answers:
             broker.queues.check_reader(connection.subscriber, queue.work)
         number = self._new_number()
-        writer = deliver_writer(self._channel.number, tag, connection.frame_max)
-        variant = Variant(AmqpDeliveryFormat(self.tags, writer, automatic=method.no_ack))
+        counted = queue.counts_deliveries
+        writer = DeliverWriter(self._channel.number, tag, connection.frame_max, counted=counted)
+        variant = Variant(AmqpDeliveryFormat(self.tags, writer, automatic=method.no_ack, counted=counted))
         prefetch = self.prefetch_max if method.no_ack else self.prefetch or self.prefetch_max
         core = broker.queues.consume(
-            connection.core_client, number, queue.work, variant, prefetch, inf, partial(self._ended, number)
+            connection.core_client, number, queue.work, variant, prefetch, inf, partial(self._ended, number),
+            rank=rank,
         )
+        core.window.automatic = method.no_ack
         consumer = ChannelConsumer(number, tag, queue, core.window, core, method.no_ack)
         self._by_tag[tag] = self._by_number[number] = consumer
         queue.consumers += 1
@@ -179,6 +185,8 @@ class ChannelConsumers:
     def end_all(self, now: float) -> None:
         """The channel is closed, or its connection has ended."""
         self._settle()
+        for consumer in self._by_number.values():
+            consumer.inside.pause(consumer.window)  # what one gives back is not for another that goes as well
         for consumer in [*self._by_number.values()]:
             live = consumer.core is not None and not consumer.cancelled
             self._leave(consumer, now)
@@ -209,8 +217,6 @@ class ChannelConsumers:
     def get(self, method: basic.BasicGet, now: float) -> None:
         queue = self._channel.queue(method.queue)
         self._broker.queues.check_reader(self._connection.subscriber, queue.work)
-        if queue.work.inside.single:
-            raise AmqpError(ReplyCode.NOT_IMPLEMENTED, "basic.get on a queue with a single active consumer")
         if queue.work.unused_since is not None:
             queue.work.unused_since = now  # x-expires begins anew
         getter = self._getter(queue, automatic=method.no_ack)
@@ -248,10 +254,13 @@ class ChannelConsumers:
         if found is not None and found.queue is not queue:
             self._by_number.pop(found.number, None)  # of a queue of this name that has ended
         inside = queue.work.inside
-        writer = get_writer(self._channel.number, connection.frame_max, lambda: len(inside.queue))
-        variant = Variant(AmqpDeliveryFormat(self.tags, writer, automatic=automatic))
+        counted = queue.counts_deliveries
+        writer = get_writer(self._channel.number, connection.frame_max, lambda: len(inside.queue), counted=counted)
+        variant = Variant(AmqpDeliveryFormat(self.tags, writer, automatic=automatic, counted=counted))
         subscriber, number = connection.subscriber, GETTERS + self._new_number()
-        window = inside.add(connection.outbox, variant, number, 1, inf, subscriber, subscriber.share.sessions)
+        window = inside.add(
+            connection.outbox, variant, number, 1, inf, subscriber, subscriber.share.sessions, guest=True
+        )
         made = self._by_number[number] = ChannelConsumer(number, None, queue, window, None, automatic)
         if not automatic:
             self._getters[name] = made
@@ -385,3 +394,12 @@ class ChannelConsumers:
             if consumer is not None:
                 consumer.window.acknowledge_up_to(tag, now)
                 self._drop_idle(consumer, now)
+
+
+def rank_of(priority: Any, queue: str) -> int:
+    """A consumer's, of its argument x-priority. Raises AmqpError 406."""
+    try:
+        wanted = whole(priority)
+    except InvalidArgument as error:
+        raise Asked(queue, ROOT_VHOST, {}).refuse("x-priority", f": {error}") from error
+    return max(-RANK_MOST, min(wanted, RANK_MOST))

@@ -2,6 +2,7 @@
 
     headers                       headers, in order; an array is several of a name; tables and decimals are left out
     content-type, correlation-id  content type, correlation
+    expiration                    lifetime
     the other properties          headers of their names, unless there is one of that name
     reply-to                      a header: the name of a queue is no topic
 
@@ -23,7 +24,7 @@ from fanlight_broker.protocols.amqp.fields import (
     pack_fields,
     unpack_fields,
 )
-from fanlight_broker.protocols.amqp.properties import BasicProperties, encode_properties
+from fanlight_broker.protocols.amqp.properties import EXPIRATION_MAX, BasicProperties, encode_properties
 from fanlight_broker.wire.message import Format, Message
 
 CONTENT_TYPE: Final = "content-type"
@@ -54,6 +55,7 @@ def read(message: Message) -> Content | None:
         headers=tuple(headers),
         content_type=properties.content_type,
         correlation=None if correlation is None else correlation.encode(),
+        lifetime=None if properties.expiration is None else int(properties.expiration),
     )
 
 
@@ -77,6 +79,8 @@ def write(format: Format, content: Content) -> Message | None:
             own["correlation_id"] = short(content.correlation.decode())
         except UnicodeDecodeError:
             own["correlation_id"] = short(content.correlation.hex())
+    if content.lifetime is not None and content.lifetime <= EXPIRATION_MAX:
+        own["expiration"] = str(content.lifetime)
     if content.reply:
         own["reply_to"] = key_of_topic(content.reply, content.syntax)
     priority = 0

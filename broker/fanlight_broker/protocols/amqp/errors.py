@@ -41,6 +41,7 @@ CODES: Final[dict[type[errors.FanlightError], ReplyCode]] = {
     errors.NoSuchSubscription: ReplyCode.NOT_FOUND,
     errors.LimitExceeded: ReplyCode.PRECONDITION_FAILED,
     errors.RateExceeded: ReplyCode.PRECONDITION_FAILED,
+    errors.LoginRateExceeded: ReplyCode.NOT_ALLOWED,
     errors.StoreUnavailable: ReplyCode.PRECONDITION_FAILED,
     errors.MessagesGone: ReplyCode.PRECONDITION_FAILED,
     errors.ReplayFailed: ReplyCode.INTERNAL_ERROR,

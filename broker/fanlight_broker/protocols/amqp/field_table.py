@@ -33,6 +33,10 @@ class Timestamp(int):
     """Seconds since 1970, the type T. As an integer otherwise."""
 
 
+class LongInteger(int):
+    """Is written as `l`, however small it is."""
+
+
 def read_table(reader: OctetReader, depth: int = 1) -> FieldTable:
     """A table with its length in front. A name that comes twice has its last value. Raises AmqpError."""
     inside = nested(reader, depth)
@@ -41,6 +45,25 @@ def read_table(reader: OctetReader, depth: int = 1) -> FieldTable:
         name = inside.short_string()
         found[name] = read_value(inside, depth)
     return found
+
+
+def raw_entries(encoded: bytes) -> dict[str, bytes]:
+    """The entries of a table with its length in front: of each name the value as it is written, its letter in front.
+
+    So one entry can be changed, and the others keep their types. Raises AmqpError.
+    """
+    inside = nested(OctetReader(encoded, "a table"), 1)
+    found: dict[str, bytes] = {}
+    while inside.left:
+        name, begin = inside.short_string(), inside.at
+        read_value(inside, 1)
+        found[name] = encoded[begin : inside.at]
+    return found
+
+
+def joined_entries(entries: Mapping[str, bytes]) -> bytes:
+    """The table of these entries, with its length in front."""
+    return long_string(b"".join(short_string(name) + value for name, value in entries.items()))
 
 
 def read_array(reader: OctetReader, depth: int) -> list[Any]:
@@ -110,6 +133,8 @@ def encode_value(value: Any) -> bytes:
             return b"t\x01" if value else b"t\x00"
         case Timestamp():
             return b"T" + UINT64.pack(value)
+        case LongInteger():
+            return b"l" + NUMBERS[b"l"].pack(value)
         case int():
             return encode_integer(value)
         case str():

@@ -3,11 +3,14 @@
     | short string | short string | flags, properties |
 """
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.protocols.amqp.data_types import short_string
 from fanlight_broker.protocols.amqp.properties import BasicProperties, decode_properties
+
+if TYPE_CHECKING:
+    from fanlight_broker.protocols.amqp.exchanges.exchange import Destinations
 
 SYNTAX: Final = SYNTAXES.index("amqp")
 TOPIC_EXCHANGE: Final = "amq.topic"  # whose keys are the broker's topics
@@ -44,6 +47,25 @@ def exchange_topic(exchange: str, routing_key: str) -> bytes:
 def exchange_prefix(exchange: str) -> bytes:
     name = (exchange or DEFAULT_EXCHANGE).replace("%", "%25").replace(".", "%2E")
     return EXCHANGE_ROOT + name.encode() + b"."
+
+
+def texts(value: Any) -> list[str]:
+    """The keys in a header CC; what is no text is left out."""
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
+def name_and_key(topic: bytes) -> tuple[str, str | None]:
+    """Exchange and routing key of what `exchange_prefix` or `exchange_topic` has made; None: without a key."""
+    name, dot, key = topic.removeprefix(EXCHANGE_ROOT).decode().partition(".")
+    name = name.replace("%2E", ".").replace("%25", "%")
+    return "" if name == DEFAULT_EXCHANGE else name, key if dot else None
+
+
+def topic_of(exchange: str, routing_key: str, reached: "Destinations") -> bytes:
+    """The topic of a message that exchanges have routed."""
+    if reached.topics:
+        return reached.topics[0].encode()
+    return routing_key.encode() if exchange == TOPIC_EXCHANGE else exchange_topic(exchange, routing_key)
 
 
 def key_of_topic(topic: bytes, syntax: int) -> str | None:

@@ -33,4 +33,8 @@ cdef class AmqpDeliveryFormat(AmqpFormat):
         ChannelTags tags
         readonly object writer            # makes head, place of the tag and body of a message: content_frames
         readonly bint automatic           # what is sent is acknowledged by that
+        readonly bint counted             # a header says how often it was delivered before: 8 octets at `count_at`
+        readonly Py_ssize_t count_at
         readonly Py_ssize_t tag_at        # in the head of the message that was written last
+        readonly bytes before             # of basic.deliver, all that stands before the tag; None: `writer` writes all
+        readonly Py_ssize_t body_max      # bytes of a body that is written here

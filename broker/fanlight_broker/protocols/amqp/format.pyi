@@ -25,7 +25,12 @@ class AmqpFormat(Format):
 class AmqpDeliveryFormat(AmqpFormat):
     writer: Callable[[Message], tuple[bytes, int, bytes]]
     automatic: bool
+    counted: bool
     tag_at: int
+    count_at: int
+    before: bytes | None
+    body_max: int
     def __init__(
-        self, tags: ChannelTags, writer: Callable[[Message], tuple[bytes, int, bytes]], *, automatic: bool = False
+        self, tags: ChannelTags, writer: Callable[[Message], tuple[Any, ...]], *, automatic: bool = False,
+        counted: bool = False,
     ) -> None: ...

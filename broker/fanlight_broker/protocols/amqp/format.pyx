@@ -6,7 +6,9 @@ What a message's fields are is in fields.py, what they mean to others in convert
 
 from collections import OrderedDict
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport uint32_t, uint64_t
+from libc.string cimport memcpy
 
 from fanlight_broker.wire.levels cimport PRIORITY_MOST
 from fanlight_broker.wire.message cimport Format, Message, Variant, uint32_into
@@ -14,6 +16,13 @@ from fanlight_broker.wire.message cimport Format, Message, Variant, uint32_into
 from fanlight_broker.protocols.amqp import convert
 
 cdef uint32_t GETTERS = 1 << 31    # numbers from here on are those of basic.get: options.GETTERS
+cdef enum:
+    METHOD_HEAD = 7      # bytes of a frame before its payload
+    OVERHEAD = 8
+    TAG_BYTES = 9        # delivery tag and redelivered
+    HEADER_FIXED = 12    # of a content header, before the flags
+    SMALL_BODY = 4096    # bytes: a larger one is not copied once more
+    END = 0xCE
 
 
 cdef class ChannelTags:
@@ -69,26 +78,83 @@ cdef class AmqpFormat(Format):
 cdef class AmqpDeliveryFormat(AmqpFormat):
     """The deliveries to one consumer.
 
-    writer     (message, redelivered) -> (head, place of the tag in it, body)
+    writer     message -> (head, place of the tag in it, body). One with `before` writes basic.deliver: messages with
+               small bodies are written here then, all of them into the head
     automatic  they are acknowledged by being sent
+    counted    the writer returns one more: the place of a header that says how often it was delivered before
     """
 
-    def __init__(self, ChannelTags tags not None, writer not None, *, bint automatic=False):
+    def __init__(self, ChannelTags tags not None, writer not None, *, bint automatic=False, bint counted=False):
         Format.__init__(self, "amqp delivery", "amqp")
         self.tags = tags
         self.writer = writer
         self.automatic = automatic
+        self.counted = counted
+        self.before = getattr(writer, "before", None)
+        if self.before is not None:
+            self.body_max = min(SMALL_BODY, writer.frame_max - OVERHEAD)
+
+    cdef bint encode(self, Message message, Variant variant, bint again, double now) except -1:
+        cdef Py_ssize_t payload = message.payload_size, before, names, encoded, method, header, size
+        cdef const unsigned char* fields = <const unsigned char*> message.fields_at
+        cdef char* at
+        cdef const char* channel
+        if self.before is None or payload > self.body_max:
+            return AmqpFormat.encode(self, message, variant, again, now)
+        before = PyBytes_GET_SIZE(self.before)
+        channel = PyBytes_AS_STRING(self.before) + 1
+        names = 2 + fields[0]
+        names += fields[names - 1]
+        encoded = message.fields_size - names
+        method = before - METHOD_HEAD + TAG_BYTES + names
+        header = HEADER_FIXED + encoded
+        size = method + OVERHEAD + header + OVERHEAD + (payload + OVERHEAD if payload else 0)
+        at = variant.reserve(size)
+        memcpy(at, PyBytes_AS_STRING(self.before), before)
+        uint32_into(at + 3, <uint32_t> method)
+        self.tag_at = before
+        at += before + TAG_BYTES
+        memcpy(at, fields, names)
+        at += names
+        at[0] = <char> END
+        at[1] = 2
+        memcpy(at + 2, channel, 2)
+        uint32_into(at + 4, <uint32_t> header)
+        memcpy(at + 8, b"\x00\x3c\x00\x00\x00\x00\x00\x00", 8)
+        uint32_into(at + 16, <uint32_t> payload)
+        memcpy(at + 20, fields + names, encoded)
+        at += 20 + encoded
+        at[0] = <char> END
+        if payload:
+            at[1] = 3
+            memcpy(at + 2, channel, 2)
+            uint32_into(at + 4, <uint32_t> payload)
+            memcpy(at + 8, message.payload_at, payload)
+            at[8 + payload] = <char> END
+        variant.hole = variant.hole_size = 0
+        variant.body, variant.body_size = b"", 0
+        return True
 
     def template(self, Message message, Variant variant, bint again, double now):
-        head, self.tag_at, body = self.writer(message)
+        if self.counted:
+            head, self.tag_at, body, self.count_at = self.writer(message)
+        else:
+            head, self.tag_at, body = self.writer(message)
         return head, 0, 0, body
 
     cdef int address(self, Variant variant, uint32_t number, uint64_t tag, uint32_t attempt) except -1:
-        cdef uint64_t own = self.tags.give(number, tag, self.automatic)
+        cdef uint64_t own
+        if tag:
+            own = self.tags.give(number, tag, self.automatic)
+        else:    # without a flight: there is nothing to be acknowledged
+            own = self.tags.last = self.tags.last + 1
         cdef char* at = variant.head + self.tag_at
         uint32_into(at, <uint32_t> (own >> 32))
         uint32_into(at + 4, <uint32_t> (own & 0xFFFFFFFF))
         at[8] = attempt > 1
+        if self.counted:
+            uint32_into(variant.head + self.count_at, 0)
+            uint32_into(variant.head + self.count_at + 4, attempt - 1)
         return 0
 
 

@@ -2,7 +2,7 @@
 
     AMQP 0 0 9 1 --> start --> start-ok ------------------------------> login --> tune --> tune-ok
                                    '-- secure --> secure-ok -- (SCRAM) --^
-    update-secret --> login --> permissions are decided anew --> update-secret-ok
+    update-secret --> login --> permissions and quotas are decided anew --> update-secret-ok
 
 A login by SCRAM-SHA-256 has the server's last message in a second connection.secure, which the client answers with an
 empty one: start-ok has no place for it.
@@ -168,7 +168,7 @@ class AmqpHandshake(ProtocolConnection):
         super().refuse(error if self.client is None else refused_secret())
 
     def _renew(self, identity: Identity, now: float) -> None:
-        """Permissions are decided anew, by what the new secret brings. Raises AmqpError, NotPermitted."""
+        """Permissions and quotas are decided anew, by what the new secret brings. Raises AmqpError, NotPermitted."""
         before, self._identity = self._identity, identity
         if (identity.user, identity.verified, identity.label) != (before.user, before.verified, before.label):
             raise refused_secret()
@@ -187,6 +187,7 @@ class AmqpHandshake(ProtocolConnection):
             enforcement.check_connect(asker)
         enforcement.renew(subscriber)
         self.use_badge(enforcement.badge_of(subscriber))
+        self.broker.clients.requote(self.client, identity.limits, now)
         for channel in [*self._channels.values()]:
             channel.consumers.recheck(now)
         self.send_first(first.ConnectionUpdateSecretOk())

@@ -1,5 +1,6 @@
 from typing import final
 
+from fanlight_broker.protocols.amqp.publish_sites import LaneChannel, PublishCounts, PublishSites
 from fanlight_broker.wire.lane import Lane
 from fanlight_broker.wire.message import Message
 
@@ -8,5 +9,10 @@ class AmqpLane(Lane):
     greeted: bool
     kind: int
     channel: int
+    sites: PublishSites | None
+    body_max: int
+    counts: PublishCounts
     def payload(self) -> bytes: ...
     def offer(self, message: Message) -> None: ...
+    def open_channel(self, number: int) -> LaneChannel: ...
+    def close_channel(self, number: int) -> None: ...

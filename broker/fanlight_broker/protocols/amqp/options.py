@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from fanlight_broker.protocols.amqp.publish_sites import PublishCounts
+
 FRAME_MAX: Final = 131_072  # bytes of a frame, offered in connection.tune
 CHANNEL_MAX: Final = 2_047
 CONSUMERS_MAX: Final = 10_000  # of a channel; a client with more has a queue for each message
@@ -27,16 +29,13 @@ class AmqpOptions:
 
 
 @dataclass(slots=True)
-class AmqpCounts:
+class AmqpCounts(PublishCounts):
     """channels: that are open now; the others only grow."""
 
     channels: int = 0
     channels_opened: int = 0
     channel_errors: int = 0
-    confirms: int = 0
-    confirm_refusals: int = 0
     returned: int = 0
-    discarded: int = 0
 
     def counters(self) -> Mapping[str, int]:
         return {name: getattr(self, name.removeprefix("amqp_")) for name in COUNTERS}

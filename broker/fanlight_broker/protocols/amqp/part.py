@@ -50,17 +50,28 @@ class AmqpPart(ProtocolPart):
         return 200, (yield from self._definitions.rows(offset=int(query["offset"]), limit=int(query["limit"])))
 
     def actions(self) -> Mapping[str, Callable[..., Any]]:
-        return {"/definitions/import": self._take}
+        return {"/definitions/import": self._take, "/definitions/delete": self._drop}
 
     def _take(self, body: bytes) -> Generator[None, None, dict[str, Any]]:
         """A part of a file, with `dry_run: true` in it if it is only to be looked at. Raises FanlightError."""
+        return self._with(body, lambda document: self._definitions.take(
+            document, dry=isinstance(document, dict) and document.get("dry_run") is True
+        ))  # fmt: skip
+
+    def _drop(self, body: bytes) -> Generator[None, None, dict[str, Any]]:
+        """What a file has as vhosts and policies is to be there no more. Raises FanlightError."""
+        return self._with(body, self._definitions.drop)
+
+    @staticmethod
+    def _with(
+        body: bytes, act: Callable[[object], Generator[None, None, dict[str, Any]]]
+    ) -> Generator[None, None, dict[str, Any]]:
         try:
             document = json.loads(body)
         except (ValueError, RecursionError) as error:
             raise FanlightError(f"it is not JSON: {error}") from error
         try:
-            dry = isinstance(document, dict) and document.get("dry_run") is True
-            return (yield from self._definitions.take(document, dry=dry))
+            return (yield from act(document))
         except DefinitionsError as error:
             raise FanlightError(str(error)) from error
 

@@ -15,6 +15,7 @@ BASIC_CLASS: Final = 60
 CONTINUED: Final = 0x0001  # another word of flags follows: of properties that nobody has defined
 UNUSED: Final = 0x0002
 PERSISTENT: Final = 2  # delivery mode
+EXPIRATION_MAX: Final = 2**32 - 1  # milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,33 @@ def read_properties(reader: OctetReader) -> BasicProperties:
             found[name] = reader.short_string()
     reader.check_end()
     return BasicProperties(**found)
+
+
+def raw_properties(encoded: bytes) -> dict[str, bytes]:
+    """Each property that is there, as it is written: what is not changed keeps its octets. Raises AmqpError."""
+    reader = OctetReader(encoded, "a content header")
+    flags = reader.short()
+    found: dict[str, bytes] = {}
+    for name, bit in NAMES:
+        if not flags & bit:
+            continue
+        begin = reader.at
+        if name == "headers":
+            reader.long_string()
+        elif name in OCTETS:
+            reader.octet()
+        elif name == "timestamp":
+            reader.longlong()
+        else:
+            reader.short_string()
+        found[name] = encoded[begin : reader.at]
+    return found
+
+
+def joined_properties(properties: Mapping[str, bytes]) -> bytes:
+    """Flags and properties, of those as they are written."""
+    flags = sum(bit for name, bit in NAMES if name in properties)
+    return UINT16.pack(flags) + b"".join(properties[name] for name, _ in NAMES if name in properties)
 
 
 def encode_properties(properties: BasicProperties) -> bytes:

@@ -9,7 +9,7 @@ What has come of a body counts in the inbox, and so for `inboxes_bytes_max`.
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
-from typing import Any, Final
+from typing import Any
 
 from fanlight_broker.core.errors import FanlightError, InvalidTopic, NotPermitted, QueueFull
 from fanlight_broker.core.permissions import Action
@@ -18,15 +18,16 @@ from fanlight_broker.core.publishing import HELD, Accepted, Refused, Repeated
 from fanlight_broker.core.topics import SYNTAXES, check_publisher
 from fanlight_broker.protocols.amqp.basic_methods import BasicAck, BasicNack, BasicPublish, BasicReturn
 from fanlight_broker.protocols.amqp.content_frames import with_content
+from fanlight_broker.protocols.amqp.delays import DELAY, delay_of, turned
 from fanlight_broker.protocols.amqp.direct_reply import DIRECT_REPLY
 from fanlight_broker.protocols.amqp.errors import AmqpError, reply_text
-from fanlight_broker.protocols.amqp.exchanges.exchange import Destinations
-from fanlight_broker.protocols.amqp.fields import SYNTAX, TOPIC_EXCHANGE, exchange_topic, pack_fields
+from fanlight_broker.protocols.amqp.fields import SYNTAX, TOPIC_EXCHANGE, exchange_topic, pack_fields, topic_of
 from fanlight_broker.protocols.amqp.format import FORMAT
 from fanlight_broker.protocols.amqp.frames import FrameType
 from fanlight_broker.protocols.amqp.methods import encode_method
 from fanlight_broker.protocols.amqp.properties import (
     BASIC_CLASS,
+    EXPIRATION_MAX,
     PERSISTENT,
     BasicProperties,
     ContentHeader,
@@ -34,12 +35,10 @@ from fanlight_broker.protocols.amqp.properties import (
     read_header,
 )
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
+from fanlight_broker.protocols.amqp.routing import route_of
 from fanlight_broker.protocols.amqp.sides import ChannelSide
 from fanlight_broker.protocols.amqp.transactions import ChannelTransaction, HeldMessage, HeldSender
 from fanlight_broker.wire.message import Message
-from fanlight_broker.wire.route import Route
-
-EXPIRATION_MAX: Final = 2**32 - 1  # milliseconds
 
 
 @dataclass(slots=True)
@@ -56,9 +55,16 @@ class ChannelPublisher:
         self._channel = channel
         self._connection = channel.connection
         self._content: ContentUnderWay | None = None
-        self.confirming = False
         self.transaction: ChannelTransaction | None = None
-        self._published = 0  # since confirm.select
+        self._shared = channel.connection.lane.open_channel(channel.number)  # with the lane
+
+    @property
+    def confirming(self) -> bool:
+        return self._shared.confirming
+
+    @confirming.setter
+    def confirming(self, confirming: bool) -> None:
+        self._shared.confirming = confirming
 
     @property
     def under_way(self) -> bool:
@@ -69,10 +75,17 @@ class ChannelPublisher:
         if method.immediate:
             raise AmqpError(ReplyCode.NOT_IMPLEMENTED, "immediate=true")
         self._content = ContentUnderWay(method)
+        self._shared.under_way = True
+
+    def end(self) -> None:
+        """The channel is closed."""
+        self.abandon()
+        self._connection.lane.close_channel(self._channel.number)
 
     def abandon(self) -> None:
-        """The channel is closed: what has come of a body is dropped."""
+        """What has come of a content is not needed any more."""
         content, self._content = self._content, None
+        self._shared.under_way = False
         if content is not None and content.counted:
             self._connection.inbox.keep_outside(-content.counted)
 
@@ -122,6 +135,8 @@ class ChannelPublisher:
                 ReplyCode.PRECONDITION_FAILED,
                 f"message size {header.body_size} is larger than configured max size {most}",
             )
+        if header.body_size > self._connection.lane.publish_max:  # a quota
+            self._connection.broker.clients.check_size(header.body_size, self._connection.lane.publish_max)
         payload = b"".join((*content.chunks, last)) if content.chunks else last
         if self.transaction is not None:
             publication, _ = self._made(content.method, header, payload, now)
@@ -153,13 +168,13 @@ class ChannelPublisher:
         reached = connection.vhost.exchanges.publish(
             method.exchange, method.routing_key, headers, properties, (*copied, *hidden)
         )
-        topic = exchange_topic(method.exchange, method.routing_key)
-        if reached.topics:
-            if method.exchange != TOPIC_EXCHANGE:
-                broker.enforcement.check(connection.subscriber, Action.PUBLISH, topic, SYNTAXES[SYNTAX])
-            topic = reached.topics[0].encode()
-        elif method.exchange == TOPIC_EXCHANGE:
-            topic = method.routing_key.encode()
+        if reached.topics and method.exchange != TOPIC_EXCHANGE:
+            asked = exchange_topic(method.exchange, method.routing_key)
+            broker.enforcement.check(connection.subscriber, Action.PUBLISH, asked, SYNTAXES[SYNTAX])
+        delay = delay_of(connection.vhost.exchanges, method.exchange, headers) if DELAY in headers else 0
+        if delay:
+            encoded = turned(encoded, delay)
+        topic = topic_of(method.exchange, method.routing_key, reached)
         message = Message(
             FORMAT, topic, SYNTAX, payload, fields=pack_fields(method.exchange, method.routing_key, encoded),
             qos=1 if properties.delivery_mode == PERSISTENT else 0, format_data=properties.priority or 0,
@@ -168,7 +183,8 @@ class ChannelPublisher:
         if copied or hidden:
             self._check_more(method.exchange, (*copied, *hidden), reached.topics[1:], message)
         publication = Publication(
-            message, connection.subscriber, route=self._route(reached), requests=properties.reply_to is not None
+            message, connection.subscriber, route=route_of(reached, broker), requests=properties.reply_to is not None,
+            due=now + delay / 1_000 if delay else None,
         )
         return publication, encoded
 
@@ -176,14 +192,14 @@ class ChannelPublisher:
         """False: held back. Raises AmqpError for what closes the channel; the frame is at hand then."""
         connection, lane, broker = self._connection, self._connection.lane, self._connection.broker
         publication, encoded = self._made(method, header, payload, now)
-        number = self._published + 1
+        number = self._shared.published + 1
         receipt = partial(self._confirm, number, method, encoded, payload) if self.confirming else None
         lane.offer(publication.message)
         outcome = Refused(QueueFull("no queue had room for long")) if connection.gave_up else \
             broker.publishing.accept(publication, lane, now, receipt)
         if outcome is HELD:
             return False
-        self._published = number
+        self._shared.published = number
         match outcome:
             case Refused(error=error):
                 lane.done()
@@ -241,30 +257,6 @@ class ChannelPublisher:
                 connection.subscriber, Action.PUBLISH, topic, SYNTAXES[SYNTAX], message
             )
 
-    def _route(self, reached: Destinations) -> Route | None:
-        """None: the subscriptions of the topic. Else the queues, and the subscriptions of the topics, if there are any.
-
-        A queue that has ended since is left out.
-        """
-        if reached.topics and not reached.queues and len(reached.topics) == 1:
-            return None
-        router, queues = self._connection.broker.router, self._connection.broker.queues
-        targets: dict[Any, None] = {}
-        groups: dict[Any, None] = {}
-        for name in reached.queues:
-            found = queues.get(name)
-            if found is not None:
-                groups[found.inside] = None
-        tap = screens = None
-        for topic in reached.topics:
-            route = router.route(topic.encode(), SYNTAXES[SYNTAX])
-            targets |= dict.fromkeys(route.targets)
-            groups |= dict.fromkeys(route.groups)
-            tap, screens = tap or route.tap, screens or route.screens
-        made = Route(b"", list(targets), list(groups), screens)
-        made.tap = tap
-        return made
-
     # -- answers ----------------------------------------------------------------------------------------------------
 
     def _confirm(
@@ -297,7 +289,7 @@ class ChannelPublisher:
             self._connection.counts.discarded += 1
 
     def _return_unrouted(self, outcome: Accepted, method: BasicPublish, encoded: bytes, payload: bytes) -> None:
-        if outcome.routed or not method.mandatory:
+        if outcome.routed or outcome.delayed or not method.mandatory:
             return
         self._connection.counts.returned += 1
         text = reply_text(ReplyCode.NO_ROUTE, "").removesuffix(" - ")

@@ -2,18 +2,19 @@
 
 import secrets
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from fanlight_broker.core.permissions import Action
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.core.work_queue import subject_of
 from fanlight_broker.protocols.amqp import entity_methods as entity
 from fanlight_broker.protocols.amqp.errors import AmqpError
+from fanlight_broker.protocols.amqp.exchanges.kinds import ALTERNATE
 from fanlight_broker.protocols.amqp.fields import SYNTAX, TOPIC_EXCHANGE, exchange_prefix, exchange_topic
-from fanlight_broker.protocols.amqp.queue_arguments import KNOWN, known_of, options_of
+from fanlight_broker.protocols.amqp.queue_arguments import Asked, check, check_equal, known_of, listed, options_of
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 from fanlight_broker.protocols.amqp.sides import ChannelSide
-from fanlight_broker.protocols.amqp.vhost import ROOT_VHOST, DeclaredQueue
+from fanlight_broker.protocols.amqp.vhost import ROOT_VHOST, DeclaredQueue, locked
 
 NAME_BYTES: Final = 16  # random ones of a name that the broker chooses
 
@@ -80,14 +81,15 @@ class ChannelEntities:
 
     def _made(self, name: str, method: entity.QueueDeclare, now: float) -> DeclaredQueue:
         connection = self._connection
+        check(
+            Asked(name, ROOT_VHOST, method.arguments), durable=method.durable, exclusive=method.exclusive,
+            auto_delete=method.auto_delete,
+        )
         known = known_of(method.arguments)
-        if known.get("x-queue-type") == "quorum" and (
-            not method.durable or method.exclusive or method.auto_delete
-        ):
-            raise AmqpError(
-                ReplyCode.PRECONDITION_FAILED, f"queue '{name}' of the type quorum is durable, shared and stays"
-            )
         self._check(Action.QUEUE, subject_of(name)[0])
+        if "x-dead-letter-exchange" in known:
+            self._check(Action.SUBSCRIBE, subject_of(name)[0])  # its messages go where others may read them
+            self._check_letters(known["x-dead-letter-exchange"], known.get("x-dead-letter-routing-key"))
         # An exclusive queue ends with its connection: nothing of it is to survive.
         options = options_of(known, durable=method.durable and not method.exclusive)
         work = connection.broker.queues.declare(connection.core_client, name, (), options, now)
@@ -95,29 +97,25 @@ class ChannelEntities:
             work, method.durable, method.auto_delete, connection if method.exclusive else None, known
         )
         connection.vhost.add(found)
+        work.arguments = listed(method.arguments)
         return found
 
-    @staticmethod
-    def _check_equal(found: DeclaredQueue, method: entity.QueueDeclare) -> None:
+    def _check_letters(self, exchange: str, key: str | None) -> None:
+        """May the client publish what dies? Raises NotPermitted. With keys of their own, each is asked about later."""
+        if key is not None and exchange != TOPIC_EXCHANGE:
+            self._check(Action.PUBLISH, exchange_topic(exchange, key))
+        elif key is not None:
+            self._check(Action.PUBLISH, key.encode())
+
+    def _check_equal(self, found: DeclaredQueue, method: entity.QueueDeclare) -> None:
         """Raises AmqpError 406, or 405 for another `exclusive`."""
         name = found.work.name
         if method.exclusive != (found.owner is not None):
-            raise AmqpError(
-                ReplyCode.RESOURCE_LOCKED,
-                f"cannot obtain exclusive access to locked queue '{name}' in vhost '{ROOT_VHOST}'",
-            )
-        known = known_of(method.arguments)
-        pairs: list[tuple[str, Any, Any]] = [
+            raise AmqpError(ReplyCode.RESOURCE_LOCKED, locked(name, self._connection.vhost.name))
+        flags = [
             ("durable", method.durable, found.durable), ("auto_delete", method.auto_delete, found.auto_delete),
-            *((each, known.get(each), found.known.get(each)) for each in KNOWN),
         ]  # fmt: skip
-        for each, received, current in pairs:
-            if received != current:
-                raise AmqpError(
-                    ReplyCode.PRECONDITION_FAILED,
-                    f"inequivalent arg '{each}' for queue '{name}' in vhost '{ROOT_VHOST}': received "
-                    f"{shown(received)} but current is {shown(current)}",
-                )
+        check_equal(Asked(name, self._connection.vhost.name, method.arguments), found.known, flags)
 
     def bind_queue(self, method: entity.QueueBind, now: float) -> None:
         connection = self._connection
@@ -158,10 +156,10 @@ class ChannelEntities:
         connection = self._connection
         found = self.queue(method.queue)
         connection.broker.queues.check_reader(connection.subscriber, found.work)
-        connection.broker.queue_jobs.purge(found.work, partial(self._purged, method))
+        connection.broker.queue_jobs.purge(found.work, partial(self._purged, method, found.durable))
 
-    def _purged(self, method: entity.QueuePurge, count: int) -> None:
-        self._channel.answer(method, entity.QueuePurgeOk(count))
+    def _purged(self, method: entity.QueuePurge, durable: bool, count: int) -> None:
+        self._channel.answer(method, entity.QueuePurgeOk(count), stored=durable)
 
     def delete(self, method: entity.QueueDelete, now: float) -> None:
         connection = self._connection
@@ -184,16 +182,28 @@ class ChannelEntities:
     def declare_exchange(self, method: entity.ExchangeDeclare, now: float) -> None:
         if not method.passive:
             self._check(Action.QUEUE, exchange_prefix(method.exchange)[:-1])
+            self._check_alternate(method)
         self._connection.vhost.exchanges.declare(
             method.exchange, method.type, durable=method.durable, auto_delete=method.auto_delete,
             internal=method.internal, arguments=method.arguments, passive=method.passive,
         )
         self._channel.answer(method, entity.ExchangeDeclareOk(), stored=method.durable)
 
+    def _check_alternate(self, method: entity.ExchangeDeclare) -> None:
+        """May the client read what the exchange gets, and publish all of that to its alternate? Raises NotPermitted."""
+        alternate = method.arguments.get(ALTERNATE)
+        if isinstance(alternate, str):  # else it is refused
+            self._check(Action.SUBSCRIBE, exchange_prefix(method.exchange)[:-1])
+            topics = b"#" if alternate == TOPIC_EXCHANGE else exchange_prefix(alternate) + b"#"
+            connection = self._connection
+            connection.broker.enforcement.check_filter(
+                connection.subscriber, Action.PUBLISH, topics, SYNTAXES[SYNTAX], whole=True
+            )
+
     def delete_exchange(self, method: entity.ExchangeDelete, now: float) -> None:
         self._check(Action.QUEUE, exchange_prefix(method.exchange)[:-1])
         self._connection.vhost.exchanges.delete(method.exchange, if_unused=method.if_unused)
-        self._channel.answer(method, entity.ExchangeDeleteOk())
+        self._channel.answer(method, entity.ExchangeDeleteOk(), stored=True)
 
     def bind_exchange(self, method: entity.ExchangeBind, now: float) -> None:
         self._check(Action.QUEUE, exchange_prefix(method.destination)[:-1])
@@ -202,18 +212,11 @@ class ChannelEntities:
         self._connection.vhost.exchanges.bind_exchange(
             method.destination, method.source, method.routing_key, method.arguments
         )
-        self._channel.answer(method, entity.ExchangeBindOk())
+        self._channel.answer(method, entity.ExchangeBindOk(), stored=True)
 
     def unbind_exchange(self, method: entity.ExchangeUnbind, now: float) -> None:
         self._check(Action.QUEUE, exchange_prefix(method.destination)[:-1])
         self._connection.vhost.exchanges.unbind_exchange(
             method.destination, method.source, method.routing_key, method.arguments
         )
-        self._channel.answer(method, entity.ExchangeUnbindOk())
-
-
-def shown(value: Any) -> str:
-    """A value in RabbitMQ's words."""
-    if value is None:
-        return "none"
-    return f"'{str(value).lower() if isinstance(value, bool) else value}'"
+        self._channel.answer(method, entity.ExchangeUnbindOk(), stored=True)

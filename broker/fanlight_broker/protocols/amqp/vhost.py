@@ -6,6 +6,7 @@ have the facts that follow from the core's options.
 
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from fanlight_broker.core.broker import Broker
@@ -16,18 +17,35 @@ from fanlight_broker.core.protocol_part import PluginError
 from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.core.work_queue import WorkQueue
+from fanlight_broker.protocols.amqp.dead_letters import OWNER, DeadLetters
+from fanlight_broker.protocols.amqp.delays import DelayedRoutes
 from fanlight_broker.protocols.amqp.errors import AmqpError, amqp_error
 from fanlight_broker.protocols.amqp.exchanges.ports import ExchangeLimits
 from fanlight_broker.protocols.amqp.exchanges.registry import Exchanges
 from fanlight_broker.protocols.amqp.exchanges.stored import PREFIX, StoredExchanges
 from fanlight_broker.protocols.amqp.fields import SYNTAX
+from fanlight_broker.protocols.amqp.format import FORMAT
 from fanlight_broker.protocols.amqp.onward_queues import OnwardQueues
+from fanlight_broker.protocols.amqp.publish_routes import site_of
+from fanlight_broker.protocols.amqp.publish_sites import PublishSites
+from fanlight_broker.protocols.amqp.queue_arguments import listed
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 from fanlight_broker.protocols.amqp.stored_queues import PREFIX as QUEUES_PREFIX
 from fanlight_broker.protocols.amqp.stored_queues import QueueFacts, StoredQueues
+from fanlight_broker.protocols.amqp.vhost_policies import PREFIX as POLICIES_PREFIX
+from fanlight_broker.protocols.amqp.vhost_policies import VhostPolicies
 
 ROOT_VHOST: Final = "/"
 PROTOCOL: Final = "amqp"
+
+
+def locked(queue: str, vhost: str) -> str:
+    """Why an exclusive queue is refused, in RabbitMQ's words."""
+    return (
+        f"cannot obtain exclusive access to locked queue '{queue}' in vhost '{vhost}'. It could be originally "
+        "declared on another connection or the exclusive property value does not match that of the original "
+        "declaration."
+    )
 
 
 @dataclass(slots=True, eq=False)
@@ -56,6 +74,11 @@ class DeclaredQueue:
         return self.work.options.durable and bool(self.auto_delete or self.known)
 
     @property
+    def counts_deliveries(self) -> bool:
+        """Do its deliveries say how often they were delivered before?"""
+        return self.known.get("x-queue-type") == "quorum"
+
+    @property
     def ready(self) -> int:
         """Messages that wait."""
         return len(self.work.inside.queue)
@@ -81,24 +104,33 @@ class Vhost:
         self.name = broker.name or ROOT_VHOST
         self.asker: Client | None = None  # whose request is acted on; None: an operator, who may do everything
         self._keeper = StoredExchanges(broker.declarations, self.name, self._is_durable)
+        self.policies = VhostPolicies(broker.declarations, self.name, broker.queues, self.find)
+        self.policies.restore()
         self.exchanges = Exchanges(
-            self.name, QueueNames(broker.queues.get), keeper=self._keeper, topics=self, limits=limits
+            self.name, QueueNames(broker.queues.get), keeper=self._keeper, topics=self, limits=limits,
+            alternate_of=self.policies.alternate_of,
         )
+        self.sites = PublishSites(partial(site_of, self))
         self._onward = OnwardQueues(broker, self.exchanges)
         self._declared: dict[str, DeclaredQueue] = {}
         self._stored = StoredQueues(broker.declarations, self.name, self._declared.values)
         self._owned: dict[object, dict[str, DeclaredQueue]] = {}  # exclusive ones, by connection
         broker.queues.watchers.append(self._queue_ended)
+        broker.queues.bury_by(OWNER, DeadLetters(broker, self.exchanges).make)
+        broker.publishing.routed_by[FORMAT.family] = DelayedRoutes(broker, self.exchanges).route
         for queue in broker.queues:  # from before a restart
             queue.addressed |= queue.subscriber.origin.protocol == PROTOCOL
         for name, facts in self._stored.restore(lambda name: broker.queues.get(name) is not None).items():
             work = broker.queues.find(name)
             self._declared[name] = DeclaredQueue(work, work.options.durable, facts.auto_delete, known=facts.known)
+            work.arguments = listed(facts.known)
+        for queue in broker.queues:
+            self.policies.adjust(queue)
         self._keeper.restore(self.exchanges)
         broker.holders.append(self._holds_any)
 
     def _holds_any(self) -> bool:
-        return not self.exchanges.is_plain
+        return not self.exchanges.is_plain or len(self.policies.found) > 0
 
     def _is_durable(self, queue: str) -> bool:
         found = self.broker.queues.get(queue)
@@ -107,9 +139,12 @@ class Vhost:
     def close(self) -> None:
         """Its namespace was let go: nothing is in it."""
         self.broker.queues.watchers.remove(self._queue_ended)
+        del self.broker.queues.burial.owners[OWNER]
+        del self.broker.publishing.routed_by[FORMAT.family]
         self.broker.holders.remove(self._holds_any)
         self._keeper.close()
         self._stored.close()
+        self.policies.close()
 
     # -- queues -----------------------------------------------------------------------------------------------------
 
@@ -127,10 +162,7 @@ class Vhost:
         if found is None:
             raise AmqpError(ReplyCode.NOT_FOUND, f"no queue '{name}' in vhost '{self.name}'")
         if found.owner is not None and found.owner is not asker:
-            raise AmqpError(
-                ReplyCode.RESOURCE_LOCKED,
-                f"cannot obtain exclusive access to locked queue '{name}' in vhost '{self.name}'",
-            )
+            raise AmqpError(ReplyCode.RESOURCE_LOCKED, locked(name, self.name))
         return found
 
     def add(self, queue: DeclaredQueue) -> None:
@@ -140,6 +172,7 @@ class Vhost:
         if queue.owner is not None:
             self._owned.setdefault(queue.owner, {})[queue.work.name] = queue
         self._stored.begun(queue)
+        self.policies.adjust(queue.work)
 
     def owned(self, owner: object) -> list[DeclaredQueue]:
         """The exclusive queues of a connection."""
@@ -224,7 +257,7 @@ class Vhosts:
         """Make those again in which something is kept from before a restart, and the root's."""
         self.of(broker)
         for owner in broker.declarations.waiting():
-            for prefix in (PREFIX, QUEUES_PREFIX):
+            for prefix in (PREFIX, QUEUES_PREFIX, POLICIES_PREFIX):
                 if owner.startswith(prefix):
                     self.of(broker.named(owner.removeprefix(prefix)))
 

@@ -5,6 +5,7 @@
     correlation data         correlation
     response topic           reply topic, respelled as docs/topics.md says
     payload format indicator is_text
+    message expiry interval  lifetime, in seconds, rounded up
 
 What MQTT has no way to say is left out and counted: a header that is neither text nor UTF-8 or has a U+0000, a reply
 topic without a spelling. A topic without one makes the whole message unsayable.
@@ -18,6 +19,7 @@ from fanlight_broker.core.rules import HeaderValue
 from fanlight_broker.core.topics import MQTT_TOPIC_BYTES_MAX, Unspellable, respell
 from fanlight_broker.protocols.mqtt.data_types import TWO_BYTES_MAX, Reader, encode_variable
 from fanlight_broker.protocols.mqtt.errors import Unencodable
+from fanlight_broker.protocols.mqtt.fields import fields_of
 from fanlight_broker.protocols.mqtt.properties import (
     NONE,
     Properties,
@@ -28,7 +30,7 @@ from fanlight_broker.protocols.mqtt.properties import (
 from fanlight_broker.wire.message import Format, Message
 
 CONTENT_TYPE = "content-type"  # a header elsewhere
-EXPIRY_BYTES = 4
+EXPIRY_BYTES, EXPIRY_MAX = 4, 2**32 - 1  # of a Message Expiry Interval, in seconds
 SYNTAX = 1  # of topics on the wire, by its number in the core
 
 
@@ -44,7 +46,7 @@ def read(message: Message) -> Content:
     """What a message says."""
     properties = properties_of(message)
     indicator = properties.payload_format_indicator
-    reply = properties.response_topic
+    reply, expiry = properties.response_topic, properties.message_expiry_interval
     return Content(
         topic=message.topic,
         syntax=message.syntax,
@@ -54,6 +56,7 @@ def read(message: Message) -> Content:
         correlation=properties.correlation_data,
         reply=None if reply is None else reply.encode(),
         is_text=None if indicator is None else indicator == 1,
+        lifetime=None if expiry is None else expiry * 1_000,
     )
 
 
@@ -100,20 +103,20 @@ def write(format: Format, content: Content) -> tuple[Message | None, int]:
     if correlation is not None and len(correlation) > TWO_BYTES_MAX:
         correlation = None
         left_out += 1
+    lifetime = content.lifetime
     properties = Properties(
         payload_format_indicator=None if content.is_text is None else int(content.is_text),
+        message_expiry_interval=None if lifetime is None else min(-(-lifetime // 1_000), EXPIRY_MAX),
         content_type=content_type,
         response_topic=None if reply is None else reply.decode(),
         correlation_data=correlation,
         user_properties=tuple(one for one in pairs if one is not None),
     )
     try:
-        octets = encode_properties(properties, PropertyPlace.PUBLISH)
+        fields, hole = fields_of(properties)
     except Unencodable:  # too many headers for their length to be encoded
         return None, 0
-    reader = Reader(octets, "PUBLISH")
-    reader.variable_byte_integer("Property Length")
-    return Message(format, topic, SYNTAX, content.payload, fields=reader.rest()), left_out
+    return Message(format, topic, SYNTAX, content.payload, fields=fields, expiry_hole=hole), left_out
 
 
 def spelled(topic: bytes, syntax: str) -> bytes | None:

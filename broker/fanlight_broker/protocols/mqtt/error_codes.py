@@ -18,6 +18,7 @@ REASON_CODES: Final[dict[type[errors.FanlightError], ReasonCode]] = {
     errors.InvalidSelector: ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR,  # 3.9.3
     errors.LimitExceeded: ReasonCode.QUOTA_EXCEEDED,
     errors.RateExceeded: ReasonCode.QUOTA_EXCEEDED,
+    errors.LoginRateExceeded: ReasonCode.CONNECTION_RATE_EXCEEDED,
     errors.StoreUnavailable: ReasonCode.QUOTA_EXCEEDED,
     errors.QueueFull: ReasonCode.QUOTA_EXCEEDED,
     errors.NoSuchSubscription: ReasonCode.NO_SUBSCRIPTION_EXISTED,

@@ -27,6 +27,7 @@ CODES: Final[dict[type[errors.FanlightError], Code]] = {
     errors.ReplayFailed: Code("replay_failed", closes=False),
     errors.NoSuchQueue: Code("no_such_consumer", closes=False),
     errors.RateExceeded: Code("limit_exceeded", closes=False),
+    errors.LoginRateExceeded: Code("limit_exceeded", closes=True),
     errors.QueueFull: Code("queue_full", closes=False),
     errors.QueueInUse: Code("consumer_in_use", closes=False),
     errors.QueueNotEmpty: Code("queue_not_empty", closes=False),

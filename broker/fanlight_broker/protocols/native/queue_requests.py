@@ -188,7 +188,8 @@ class ConnectionQueues:
         answer({
             "name": queue.name, **view,
             "dead_letter": text_or_octets(letters[0]) if letters is not None else None,
-            "dead_letter_syntax": SYNTAXES.index(letters[1]) if letters is not None else None,
+            "dead_letter_syntax":
+                SYNTAXES.index(letters[1]) if letters is not None and letters[1] in SYNTAXES else None,
             "filters": self._fitting(filters, self._room // 2),
             "consumers": self._fitting(consumers, self._room // 4), "consumer_count": len(queue.consumers),
         })

@@ -58,7 +58,7 @@ class FromArchive:
 
 
 Deliver = Literal["new", "last"] | FromArchive
-WhenFull = Literal["refuse_publisher", "drop_newest", "drop_oldest", "dead_letter"]
+WhenFull = Literal["refuse_publisher", "drop_newest", "drop_oldest", "dead_letter", "dead_letter_newest"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,10 +12,11 @@ from tests.broker.storage.stored_world import StoredWorld
 
 
 class StoredAmqp(World):
-    """Keywords are limits. A turn is synced. names: vhosts beside /."""
+    """Keywords are limits. A turn is synced while `syncs` is true. names: vhosts beside /."""
 
     def __init__(self, folder: Path, *, names: Container[str] = (), **limits: Any) -> None:
         super().__init__(**limits)
+        self.syncs = True
         self._names = names
         self.stored = StoredWorld(folder, formats={FORMAT.family: FORMAT}, **limits)
         self._begin()
@@ -31,7 +32,7 @@ class StoredAmqp(World):
 
     def turn(self) -> None:
         super().turn()
-        self.stored.turn()
+        self.stored.turn(synced=self.syncs)
         super().turn()
 
     def kill(self, *, after_round: bool = False) -> None:

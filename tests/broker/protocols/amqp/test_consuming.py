@@ -278,3 +278,25 @@ def test_nothing_is_left_of_connections_that_have_ended(world: World) -> None:
     assert (queue.consumers, queue.inside.windows, len(queue.inside)) == ({}, [], 1)
     assert world.vhosts.of(world.broker).owned(peer.protocol) == []
     assert world.counts.channels == 0
+
+
+def test_a_consumer_with_room_gets_the_rest_when_the_turn_was_over(world: World, peer: Peer) -> None:
+    # It rested until its next acknowledgement, which a client that acknowledges many at once does not send.
+    for number in range(1_500):
+        peer.publish("q", b"%d" % number)
+    peer.ask(basic.BasicQos(prefetch_count=2_000))
+    world.broker.ledger.clock = lambda: world.broker.ledger.turn_ends + 1
+    assert len(peer.consume()) == 1_500
+
+
+def test_a_consumer_whose_outbox_was_full_goes_on_when_it_has_drained() -> None:
+    # Its outbox was to be refilled, and the flow did not know of that: it waited for an acknowledgement.
+    world = World(outbox_bytes_max=64 * 1024)
+    peer, reader = world.channel(), world.channel()
+    peer.declare()
+    for _ in range(12):
+        peer.publish("q", bytes(20_000))
+    reader.reads = False
+    reader.say(basic.BasicConsume(queue="q", consumer_tag="c"))
+    reader.read_all()
+    assert [type(each.method) for each in reader.got()] == [basic.BasicConsumeOk] + [basic.BasicDeliver] * 12

@@ -1,5 +1,6 @@
 """AMQP beside MQTT and native clients on one broker: topics, headers and properties both ways; permissions."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,9 +8,13 @@ import pytest
 from fanlight_broker.protocols.amqp import basic_methods as basic
 from fanlight_broker.protocols.amqp import entity_methods as entity
 from fanlight_broker.protocols.amqp.field_table import Timestamp
-from fanlight_broker.protocols.amqp.fields import SYNTAX, key_of_topic
+from fanlight_broker.protocols.amqp.fields import SYNTAX, key_of_topic, pack_fields, unpack_fields
+from fanlight_broker.protocols.amqp.format import FORMAT
 from fanlight_broker.protocols.amqp.methods import method_frame
-from fanlight_broker.protocols.amqp.properties import BasicProperties
+from fanlight_broker.protocols.amqp.properties import EXPIRATION_MAX, BasicProperties, encode_properties
+from fanlight_broker.protocols.mqtt.convert import properties_of
+from fanlight_broker.protocols.mqtt.format import MQTT_5_0
+from fanlight_broker.wire.message import Message
 from tests.broker.core.reference import Reference, allow
 from tests.broker.protocols.amqp.world import Got, Peer, World, published
 from tests.broker.protocols.native import world as native
@@ -80,6 +85,24 @@ def test_a_topic_of_others_is_a_routing_key(world: Mixed, topic: str, syntax: in
 def test_a_topic_that_is_no_routing_key_is_left_out() -> None:
     assert key_of_topic(b"a" * 256, SYNTAX) is None
     assert key_of_topic(b"\xff", SYNTAX) is None
+
+
+@pytest.mark.parametrize(("expiration", "seconds", "returns"), [
+    (None, None, None), ("0", 0, "0"), ("1", 1, "1000"), ("1500", 2, "2000"), ("60000", 60, "60000"),
+    (str(EXPIRATION_MAX), 4_294_968, None),
+])  # fmt: skip
+def test_an_expiration_is_a_message_expiry_interval_in_whole_seconds(
+    expiration: str | None, seconds: int | None, returns: str | None
+) -> None:
+    """And back; what has no form as an expiration is left out. The octets are where the seconds left are written."""
+    fields = pack_fields("amq.topic", "a.b", encode_properties(BasicProperties(expiration=expiration)))
+    content = FORMAT.read(Message(FORMAT, b"a.b", SYNTAX, b"x", fields=fields))
+    there = MQTT_5_0.write(replace(content, is_text=True))
+    assert properties_of(there).message_expiry_interval == seconds
+    at = there.expiry_hole
+    assert at == -1 if seconds is None else int.from_bytes(there.fields[at : at + 4], "big") == seconds
+    back = FORMAT.write(MQTT_5_0.read(there))
+    assert unpack_fields(back.fields).properties.expiration == returns
 
 
 def test_between_amqp_clients_the_octets_stay(world: Mixed) -> None:

@@ -5,6 +5,8 @@ native or MQTT clients are not about it, it has no client identifier of its own 
 filter matches or is not bound, where the others may subscribe to a part.
 """
 
+from typing import Any
+
 import pytest
 
 from fanlight_broker.protocols.amqp import basic_methods as basic
@@ -107,3 +109,19 @@ def test_publishing_to_the_default_exchange_is_about_amq_default() -> None:
     assert peer.method() == basic.BasicAck(1)
     peer.publish("r", b"x")
     assert peer.error() == (False, 403, (60, 40))
+
+
+@pytest.mark.parametrize(("rules", "alternate", "permitted"), [
+    ((allow("subscribe", "$exchange/e/#"), allow("publish", "$exchange/a/#")), "a", True),
+    ((allow("subscribe", "$exchange/e/#"), allow("publish", "$exchange/b/#")), "a", False),
+    ((allow("subscribe", "$exchange/e/#"), allow("publish", "$exchange/a/k")), "a", False),  # not all of its keys
+    ((allow("publish", "$exchange/a/#"),), "a", False), ((allow("subscribe", "#"), allow("publish", "#")), "a", True),
+    ((allow("subscribe", "$exchange/e/#"), allow("publish", "a/#")), "amq.topic", False),
+])  # fmt: skip
+def test_an_alternate_exchange_is_one_that_the_client_may_publish_to(
+    rules: tuple[Any, ...], alternate: str, permitted: bool
+) -> None:
+    peer = known(World(), "alice", allow("connect"), allow("queue", "$exchange/e"), *rules)
+    answer = peer.ask(entity.ExchangeDeclare(exchange="e", type="fanout", arguments={"alternate-exchange": alternate}))
+    assert (answer == entity.ExchangeDeclareOk()) == permitted, answer
+    assert permitted or answer.reply_code == 403

@@ -74,7 +74,7 @@ class Item:
     def arguments(self) -> dict[str, Any]:
         found = self._get("arguments", dict, {})
         assert isinstance(found, dict)
-        _check_value(found, f"{self.place}.arguments", 1)
+        check_value(found, f"{self.place}.arguments", 1)
         return found
 
     def _get(self, name: str, kind: type, default: object) -> object:
@@ -92,9 +92,9 @@ def read_definitions(document: object, vhost: str | None = None) -> dict[str, Vh
     vhost: of objects that name none
     """
     found: dict[str, VhostDefinitions] = {}
-    for item in _items(document, "vhosts"):
+    for item in items(document, "vhosts"):
         found.setdefault(item.text("name"), VhostDefinitions())
-    for item in _items(document, "exchanges"):
+    for item in items(document, "exchanges"):
         name = item.text("name")
         of = found.setdefault(item.text("vhost", vhost), VhostDefinitions())
         if name and not name.startswith(RESERVED):
@@ -102,11 +102,11 @@ def read_definitions(document: object, vhost: str | None = None) -> dict[str, Vh
                 name, item.text("type"), item.flag("durable"), item.flag("auto_delete"), item.flag("internal"),
                 item.arguments(),
             ))
-    for item in _items(document, "queues"):
+    for item in items(document, "queues"):
         found.setdefault(item.text("vhost", vhost), VhostDefinitions()).queues.append(
             QueueDefinition(item.text("name"), item.flag("durable"), item.flag("auto_delete"), item.arguments())
         )
-    for item in _items(document, "bindings"):
+    for item in items(document, "bindings"):
         source, kind = item.text("source"), item.text("destination_type", "queue")
         of = found.setdefault(item.text("vhost", vhost), VhostDefinitions())
         if kind not in KINDS:
@@ -176,11 +176,12 @@ def binding_written(vhost: str, binding: Binding) -> dict[str, Any]:
 
 
 def _checked(row: dict[str, Any], place: str) -> dict[str, Any]:
-    _check_value(row["arguments"], f"{place}.arguments", 1)
+    check_value(row["arguments"], f"{place}.arguments", 1)
     return row
 
 
-def _items(document: object, name: str) -> list[Item]:
+def items(document: object, name: str) -> list[Item]:
+    """The objects of one list of the file. Raises DefinitionsError."""
     if not isinstance(document, dict):
         raise DefinitionsError("the file: is no object")
     found = document.get(name, [])
@@ -189,7 +190,7 @@ def _items(document: object, name: str) -> list[Item]:
     return [Item(each, f"{name}[{at}]") for at, each in enumerate(found)]
 
 
-def _check_value(value: object, place: str, depth: int) -> None:
+def check_value(value: object, place: str, depth: int) -> None:
     """Of arguments: what both JSON and a field table can have. Raises DefinitionsError."""
     if depth > DEPTH_MAX:
         raise DefinitionsError(f"{place}: more than {DEPTH_MAX} deep")
@@ -197,10 +198,10 @@ def _check_value(value: object, place: str, depth: int) -> None:
         for name, each in value.items():
             if _size(name, place) > NAME_BYTES_MAX:
                 raise DefinitionsError(f"{place}: {_size(name, place)} bytes in a name, at most {NAME_BYTES_MAX}")
-            _check_value(each, f"{place}.{name}", depth + 1)
+            check_value(each, f"{place}.{name}", depth + 1)
     elif isinstance(value, list):
         for at, each in enumerate(value):
-            _check_value(each, f"{place}[{at}]", depth + 1)
+            check_value(each, f"{place}[{at}]", depth + 1)
     elif isinstance(value, int):
         if not -(2**63) <= value < 2**63:
             raise DefinitionsError(f"{place}: {value} has more than 64 bits")

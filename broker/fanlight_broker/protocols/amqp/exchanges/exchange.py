@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from fanlight_broker.protocols.amqp.publish_sites import KeptAnswer
+
 if TYPE_CHECKING:
     from fanlight_broker.protocols.amqp.exchanges.arguments import Arguments
 
@@ -43,10 +45,10 @@ class Destination:
         self.sources: tuple[AmqpExchange, ...] | set[AmqpExchange] = ()
 
 
-class Destinations:
+class Destinations(KeptAnswer):
     """What a message to an exchange reaches. The package's docstring has the meaning of each attribute."""
 
-    __slots__ = ("prepared", "queues", "topics", "valid")
+    __slots__ = ("prepared", "queues", "topics")
 
     def __init__(self, queues: tuple[str, ...], topics: tuple[str, ...] = ()) -> None:
         self.queues = queues

@@ -1,6 +1,6 @@
 """The exchanges of a vhost: declared, deleted, bound, and asked where a message goes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from fanlight_broker.protocols.amqp.errors import AmqpError
@@ -17,6 +17,7 @@ from fanlight_broker.protocols.amqp.exchanges.exchange import (
 )
 from fanlight_broker.protocols.amqp.exchanges.kept_answers import KeptAnswers
 from fanlight_broker.protocols.amqp.exchanges.kinds import (
+    ALTERNATE,
     DELAYED,
     PREDECLARED,
     check_alternate,
@@ -48,14 +49,17 @@ class Exchanges:
 
     queues  of the vhost, by name
     topics  makes amq.topic the broker's own topics
+    alternate_of  by policy, of an exchange that is declared without one
     """
 
     def __init__(
         self, vhost: str, queues: Names, *, keeper: Keeper | None = None, topics: TopicSpace | None = None,
         limits: ExchangeLimits = ExchangeLimits(),  # noqa: B008  it is frozen
+        alternate_of: Callable[[str], str | None] = lambda _: None,
     ) -> None:
         self.vhost = vhost
         self._all_queues = queues
+        self._alternate_of = alternate_of
         self._keeper: Keeper = keeper if keeper is not None else NoKeeper()
         self._limits = limits
         self._exchanges: dict[str, AmqpExchange] = {}
@@ -144,9 +148,29 @@ class Exchanges:
         self.nbytes += nbytes
         if exchange.alternate is not None:
             self._alternates.setdefault(exchange.alternate, set()).add(exchange)
+        self.follow_policy(exchange)
         for each in self._alternates.get(name, ()):
             self._kept.changed(each)
         return exchange
+
+    def follow_policy(self, exchange: AmqpExchange) -> None:
+        """Its alternate exchange may be another one, if it is not an argument."""
+        alternate = exchange.arguments.get(ALTERNATE)
+        if alternate is None and exchange.name != SHARED:
+            alternate = self._alternate_of(exchange.name)
+        if alternate != exchange.alternate:
+            self._leave_alternate(exchange)
+            exchange.alternate = alternate
+            if alternate is not None:
+                self._alternates.setdefault(alternate, set()).add(exchange)
+            self._kept.changed(exchange)
+
+    def _leave_alternate(self, exchange: AmqpExchange) -> None:
+        if exchange.alternate is not None:
+            naming = self._alternates[exchange.alternate]
+            naming.discard(exchange)
+            if not naming:
+                del self._alternates[exchange.alternate]
 
     def _end(self, first: AmqpExchange) -> None:
         """It goes, its bindings in both directions with it, and the exchanges that delete themselves for that."""
@@ -164,11 +188,7 @@ class Exchanges:
             self._kept.changed(exchange)
             self._kept.drop(exchange)
             del self._exchanges[exchange.name]
-            if exchange.alternate is not None:
-                naming = self._alternates[exchange.alternate]
-                naming.discard(exchange)
-                if not naming:
-                    del self._alternates[exchange.alternate]
+            self._leave_alternate(exchange)
             self.nbytes -= _exchange_bytes(exchange.type, exchange.arguments)
             self._release(exchange)
             if exchange.durable:
@@ -340,15 +360,18 @@ class Exchanges:
 
     def publish(
         self, name: str, key: str, headers: Headers = None, properties: HashedProperties | None = None,
-        more_keys: tuple[str, ...] = (),
+        more_keys: tuple[str, ...] = (), *, by_broker: bool = False,
     ) -> Destinations:
-        """What a message to an exchange reaches. more_keys: CC and BCC. headers, properties: as the docstring says."""
+        """What a message to an exchange reaches. more_keys: CC and BCC. headers, properties: as the docstring says.
+
+        by_broker  also if the exchange is internal
+        """
         exchange = self._exchanges.get(name)
         if exchange is None:
             if not name:
                 return self._by_default((key, *more_keys) if more_keys else (key,))
             raise self._missing(name)
-        if exchange.internal:
+        if exchange.internal and not by_broker:
             raise AmqpError(
                 ReplyCode.ACCESS_REFUSED, f"cannot publish to internal exchange '{name}' in vhost '{self.vhost}'"
             )

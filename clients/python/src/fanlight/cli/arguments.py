@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from .. import __version__
 from ..connecting import DEFAULT_URL
-from . import definitions, delayed, exits, others, queue_arguments, spelling
+from . import definitions, delayed, exits, others, policy, queue_arguments, spelling
 from .http import DEFAULT_URL as DEFAULT_HTTP_URL
 from .parsing import Parser, count, seconds
 from .text import JSON_KEYS
@@ -50,6 +50,7 @@ def parser() -> argparse.ArgumentParser:
     queue_arguments.add_to(verbs, _broker, _syntax)
     delayed.add_to(verbs, _broker)
     definitions.add_to(verbs, _http)
+    policy.add_to(verbs, _http)
     for name, line in others.names().items():
         if name not in verbs.choices:
             verbs.add_parser(name, add_help=False, help=line)

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import reasons
 from ..errors import FanlightError
-from . import definitions, delayed, exits, explain, others, pub, queue, reply, request, sub, top
+from . import definitions, delayed, exits, explain, others, policy, pub, queue, reply, request, sub, top
 from .arguments import parser
 from .descriptors import open_missing
 from .streams import silence_stdout
@@ -21,7 +21,9 @@ ASYNC: dict[str, Callable[[Any], Coroutine[Any, Any, int]]] = {
     "queue": queue.run,
     "delayed": delayed.run,
 }
-BLOCKING: dict[str, Callable[[Any], int]] = {"top": top.run, "explain": explain.run, "definitions": definitions.run}
+BLOCKING: dict[str, Callable[[Any], int]] = {
+    "top": top.run, "explain": explain.run, "definitions": definitions.run, "policy": policy.run,
+}  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -85,7 +85,8 @@ def _add(action: Action, syntax: Add) -> Parser:
     made.add_argument("--bytes-max", type=count, metavar="N", help="of these (the broker's limit)")
     made.add_argument(
         "--overflow", choices=get_args(WhenFull),
-        help="when it is full: refuse_publisher (the default), drop_newest, drop_oldest, dead_letter (the oldest)",
+        help="when it is full: refuse_publisher (the default), drop_newest, drop_oldest, dead_letter (the oldest), "
+        "dead_letter_newest",
     )
     made.add_argument("--message-ttl", type=duration, metavar="TIME", help="that a message may wait: 90s, 10m, 2h, 7d")
     made.add_argument("--expires", type=duration, metavar="TIME", help="without a consumer, after which it ends")

@@ -1,0 +1,118 @@
+"""`python -m fanlight_bench amqp`: Fanlight and RabbitMQ by AMQP 0-9-1, with the same load.
+
+    python -m fanlight_bench amqp                                  all loads, three rounds: some ten minutes
+    python -m fanlight_bench amqp --loads one-to-one,fan-out --rounds 1 --scale 0.1
+    python -m fanlight_bench amqp --only fanlight                  without RabbitMQ, which need not be installed then
+
+What is compared is processor time of the broker, from /proc: a message, and a delivery of it. In each round every load
+runs against both, one directly after the other. `ratios` is RabbitMQ's time divided by Fanlight's, the median of the
+rounds, beside the bar. The report is JSON on standard output; a line a run is on standard error. Exit codes: 0 done,
+whatever the figures are; 1 a run failed; 2 the command line is wrong; 3 a broker did not start.
+"""
+
+import argparse
+import contextlib
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from fanlight_bench.amqp.link import BrokerAnswered
+from fanlight_bench.amqp.loads import BY_NAME, LOADS, AmqpLoad, run
+from fanlight_bench.launch import Broker, LaunchError
+from fanlight_bench.machine import machine
+from fanlight_bench.peers.rabbitmq import RabbitMQ
+
+OK, FAILED, WRONG, NO_BROKER = 0, 1, 2, 3
+FANLIGHT, RABBITMQ = "fanlight", "rabbitmq"
+BROKERS: Final = (FANLIGHT, RABBITMQ)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        loads = [BY_NAME[name] for name in options.loads.split(",")]
+    except KeyError as error:
+        print(f"no load is called {error}; there are {', '.join(BY_NAME)}", file=sys.stderr)
+        return WRONG
+    brokers = [options.only] if options.only else list(BROKERS)
+    runs: list[dict[str, Any]] = []
+    try:
+        for _ in range(options.rounds):
+            with contextlib.ExitStack() as stack:
+                up = {name: stack.enter_context(_started(name)) for name in brokers}
+                for load in loads:
+                    for name in brokers:
+                        runs.append(_row(load, name, up[name], options.scale))
+                        print(_line(runs[-1]), file=sys.stderr, flush=True)
+    except LaunchError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return NO_BROKER
+    json.dump({"machine": machine(), "ratios": ratios(runs), "runs": runs}, sys.stdout, indent=1)
+    sys.stdout.write("\n")
+    return FAILED if any("error" in row for row in runs) else OK
+
+
+@contextlib.contextmanager
+def _started(name: str) -> Iterator[tuple[int, int]]:
+    """Port and process."""
+    with tempfile.TemporaryDirectory(prefix="fanlight-amqp-") as folder:
+        if name == FANLIGHT:
+            with Broker(amqp=True, data=str(Path(folder) / "data")) as broker:
+                yield broker.amqp_port, broker.pid
+        else:
+            with RabbitMQ().start(Path(folder), None) as up:
+                yield up.ports["amqp"], up.pid
+
+
+def _row(load: AmqpLoad, name: str, up: tuple[int, int], scale: float) -> dict[str, Any]:
+    row: dict[str, Any] = {"load": load.name, "broker": name}
+    try:
+        row |= run(load, *up, max(10, int(load.messages[BROKERS.index(name)] * scale)))
+    except (BrokerAnswered, TimeoutError, OSError) as error:
+        row["error"] = str(error) or type(error).__name__
+    return row
+
+
+def ratios(runs: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Of each load: microseconds a delivery, RabbitMQ's divided by Fanlight's, and the bar."""
+    found: dict[str, dict[str, float]] = {}
+    for load in LOADS:
+        figures = {
+            name: median(each)
+            for name in BROKERS
+            if (each := [
+                row["us_per_delivery"] for row in runs
+                if (row["load"], row["broker"]) == (load.name, name) and "error" not in row
+            ])
+        }  # fmt: skip
+        if not figures:
+            continue
+        found[load.name] = dict(figures)
+        if len(figures) == len(BROKERS):
+            found[load.name] |= {"ratio": figures[RABBITMQ] / figures[FANLIGHT], "bar": load.bar}
+    return found
+
+
+def _line(row: dict[str, Any]) -> str:
+    said = row.get("error") or f"{row['us_per_message']:9.2f} µs a message {row['us_per_delivery']:9.2f} a delivery"
+    return f"{row['load']:<16} {row['broker']:<10} {said}"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="fanlight_bench amqp", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--loads", default=",".join(BY_NAME), help="names (%(default)s)")
+    parser.add_argument("--only", choices=BROKERS, help="one of the brokers")
+    parser.add_argument("--rounds", type=int, default=3, help="(%(default)s)")
+    parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of messages (%(default)s)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+# What the lane knows of a basic.publish before it has seen its content, so that it needs no Python for it.
+#
+#   basic.publish  reserved | exchange | key | bits     the octets of these arguments are the key of a table
+#        '--> PublishSite    where it leads to, what its messages are named, who may publish here
+#
+# One table for a vhost. A site is right as long as the answer of the exchanges is, and its queues have not ended.
+
+cimport cython
+from libc.stdint cimport uint64_t
+
+from fanlight_broker.wire.badge cimport Badge
+from fanlight_broker.wire.route cimport Route
+
+# An answer of the exchanges that is kept, and says so: exchanges.Destinations is one.
+cdef class KeptAnswer:
+    cdef public bint valid            # False: a change of bindings may have made it wrong
+
+@cython.final
+cdef class PublishSite:
+    cdef:
+        readonly bytes topic              # of its messages
+        readonly bytes names              # exchange and key, as short strings
+        readonly Route route              # of the queues; None: that of the topic, in the route cache
+        readonly KeptAnswer answer        # None: it is of the default exchange, and depends on its queue alone
+        Badge publishes, asks             # the class that was last found to be permitted to publish, to ask for answers
+
+    cdef bint usable(self) noexcept
+
+@cython.final
+cdef class PublishSites:
+    cdef:
+        dict known
+        readonly Py_ssize_t most
+        object resolve                    # (octets) -> PublishSite, or None: Python decides on each message
+
+    cdef PublishSite find(self, const unsigned char* octets, Py_ssize_t size)
+
+# One channel as the lane knows it: what a basic.publish on it needs.
+@cython.final
+cdef class LaneChannel:
+    cdef:
+        readonly int number
+        readonly int serial               # of the channels of its connection: a number may be used again
+        public bint under_way             # the content of a basic.publish is on its way through Python
+        public bint plain                 # all of it goes through Python: it has been made transactional
+        public bint confirming
+        public uint64_t published         # since confirm.select
+
+# What all lanes count together: options.AmqpCounts, which has what Python counts, is one.
+cdef class PublishCounts:
+    cdef public uint64_t confirms, confirm_refusals, discarded

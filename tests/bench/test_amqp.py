@@ -1,0 +1,91 @@
+"""`python -m fanlight_bench amqp`: its loads against a broker, its counting, its ratios."""
+
+import json
+import socket
+import struct
+
+import pytest
+
+from fanlight_bench.amqp import __main__ as amqp
+from fanlight_bench.amqp.link import CONFIRM, AmqpLink, BrokerAnswered, Confirms, Deliveries
+from fanlight_bench.amqp.loads import BY_NAME
+from fanlight_bench.load import command
+
+
+def test_loads_run_and_the_report_has_each(capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["one-to-one", "acknowledged", "fan-out-stored", "durable", "headers-100"]
+    assert amqp.main(["--only", "fanlight", "--rounds", "1", "--scale", "0.005", "--loads", ",".join(names)]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [row["load"] for row in report["runs"]] == names
+    assert all(row["us_per_delivery"] > 0 for row in report["runs"])
+    assert set(report["ratios"]) == set(names)
+
+
+def test_a_ratio_is_that_of_the_medians_and_a_failed_run_has_none() -> None:
+    runs = [
+        {"load": "one-to-one", "broker": broker, "us_per_delivery": figure}
+        for broker, figures in (("fanlight", (1.0, 2.0, 9.0)), ("rabbitmq", (100.0, 50.0, 60.0)))
+        for figure in figures
+    ]
+    runs += [{"load": "durable", "broker": "fanlight", "error": "closed"}]
+    assert amqp.ratios(runs) == {
+        "one-to-one": {"fanlight": 2.0, "rabbitmq": 60.0, "ratio": 30.0, "bar": BY_NAME["one-to-one"].bar}
+    }
+
+
+def test_a_load_that_nobody_knows_is_a_wrong_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert amqp.main(["--loads", "no-such"]) == 2
+    assert "no load is called 'no-such'" in capsys.readouterr().err
+
+
+def test_bench_load_speaks_amqp(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--protocol", "amqp", "--duration", "0.2", "--warmup", "0", "--subscribers", "3", "--topics", "2"]
+    assert command.main(["fan-out", *arguments]) == 0
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    assert result["delivered"] > 0
+    assert command.main(["requests", *arguments[:2]]) == 3
+    assert "by amqp:// there are streams alone" in capsys.readouterr().err
+
+
+class Fed(AmqpLink):
+    """A connection whose input is in the test's hand."""
+
+    def __init__(self) -> None:
+        self.socket, self.other = socket.socketpair()
+        self.socket.setblocking(False)
+        self._buffer = b""
+
+
+def test_confirms_count_once_in_any_order() -> None:
+    link = Fed()
+    confirms = Confirms(link)
+
+    def confirm(tag: int, multiple: int, number: int = 80) -> bytes:
+        return CONFIRM.pack(1, 1, 13, 60, number, tag, multiple, 0xCE)
+
+    octets = confirm(3, 0) + confirm(2, 1) + confirm(5, 0)
+    link.other.sendall(octets[:30])
+    confirms.read()
+    assert confirms.count == 1
+    link.other.sendall(octets[30:])
+    confirms.read()
+    assert confirms.count == 4
+    link.other.sendall(confirm(6, 0, 120))
+    with pytest.raises(BrokerAnswered, match="method 60,120"):
+        confirms.read()
+    for each in (link.socket, link.other):
+        each.close()
+
+
+def test_deliveries_are_acknowledged_together() -> None:
+    link = Fed()
+    deliveries = Deliveries(link, 10, 2, others=5)
+    link.other.sendall(bytes(5 + 10 + 7))
+    deliveries.read()
+    assert deliveries.count == 1
+    link.other.sendall(bytes(3))
+    deliveries.read()
+    assert deliveries.count == 2
+    assert link.other.recv(100)[11:20] == struct.pack(">QB", 2, 1)
+    for each in (link.socket, link.other):
+        each.close()
