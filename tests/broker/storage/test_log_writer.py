@@ -14,6 +14,7 @@ TURNS_MAX = 100_000
 SPINS_AFTER = 9  # short gaps
 BODY = "x" * 1000
 GROUP, FEW = 512, 16  # messages: more bytes than a turn keeps to itself, and less
+MORE_MAX = 4 * GROUP  # messages of a turn that goes on: four such turns do not fill a session, however slow the disk
 
 
 def turns(one: OpenLog, count: int) -> None:
@@ -90,11 +91,14 @@ class Busy:
         """The turn goes on, with more messages, until the store has come so far."""
         poll = select.poll()
         poll.register(self.log.fileno(), select.POLLIN)
+        more = MORE_MAX
         for _ in range(TURNS_MAX):
             self.store.records.between_frames()
             if self.store.position.synced >= position:
                 return
-            self.publish(FEW)
+            if more:
+                self.publish(FEW)
+                more -= FEW
             poll.poll(1)
         raise AssertionError(f"{self.store.position.synced} is synced, not {position}")
 
