@@ -140,7 +140,7 @@ WORKDIR /var/lib/fanlight
 VOLUME /var/lib/fanlight
 # What must survive a restart. A volume of its own, or a folder that user 10001 may write to.
 VOLUME /data
-EXPOSE 7420 7421 7423 7424 1883 8883 8083 8084 5672 5671
+EXPOSE 7420 7421 7423 7424 7425 7426 1883 8883 8083 8084 5672 5671
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=10s --retries=3 CMD ["fanlightd", "healthcheck"]
 ENTRYPOINT ["fanlightd"]

@@ -299,7 +299,7 @@ def test_the_broker_runs_with_matchcore_and_what_it_declares(built: Built, tmp_p
 
 def test_a_broker_without_the_archives_distribution_says_how_to_get_it(built: Built, tmp_path: Path) -> None:
     bin, links = environment(tmp_path, built, "matchcore", "fanlight-permissions", "fanlight-broker")
-    flags = ("--native-port", "0", "--no-http", "--no-mqtt", "--no-amqp")
+    flags = ("--native-port", "0", "--no-native-websocket", "--no-http", "--no-mqtt", "--no-amqp")
     arguments = ("serve", *flags, "--archive", str(tmp_path / "kept"))
     done = subprocess.run(
         [bin / "fanlightd", *arguments], env={**os.environ, "PYTHONPATH": str(links)}, cwd=tmp_path,

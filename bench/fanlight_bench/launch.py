@@ -190,8 +190,8 @@ class Server:
 
 
 PORTS = (
-    "native_port", "http_port", "mqtt_port", "mqtt_websocket_port", "mqtt_tls_port", "mqtt_websocket_tls_port",
-    "amqp_port", "amqp_tls_port",
+    "native_port", "native_websocket_port", "native_websocket_tls_port", "http_port", "mqtt_port",
+    "mqtt_websocket_port", "mqtt_tls_port", "mqtt_websocket_tls_port", "amqp_port", "amqp_tls_port",
 )  # fmt: skip
 
 

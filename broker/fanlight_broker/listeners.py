@@ -102,7 +102,9 @@ class Listeners(Part):
         def make() -> Upgrade:
             from fanlight_broker.net.websocket import WebSocket
 
-            return WebSocket(subprotocols=protocol.subprotocols, origins=origins, advice=advice)
+            return WebSocket(
+                subprotocols=protocol.subprotocols, origins=origins, advice=advice, pages=self.port_guide.pages
+            )
 
         origins = tuple(each.strip() for each in (protocol.origins or "").split(",") if each.strip())
         advice = partial(self.port_guide.missing_upgrade, f"{protocol.name}_websocket")

@@ -42,6 +42,10 @@ class PortGuide:
     def opened(self, listener: str, port: int) -> None:
         self._ports[listener] = port
 
+    def pages(self) -> dict[str, int]:
+        """The ports of the HTTP listener, by scheme: "http" and "https"."""
+        return {scheme: self._ports[scheme] for scheme in ("http", "https") if scheme in self._ports}
+
     def spoken(self, first: bytes) -> str | None:
         """The protocol of a connection that begins like this; None if it is unknown, or there are too few bytes."""
         if first.startswith(METHODS):

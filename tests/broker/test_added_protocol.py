@@ -76,7 +76,7 @@ def parts_of(settings: Settings, *protocols: type[ProtocolPart]) -> tuple[Parts,
 @asynccontextmanager
 async def listening(*protocols: type[ProtocolPart]) -> AsyncIterator[tuple[Listeners, dict[str, int]]]:
     """The listeners, and their ports by name."""
-    parts, listeners = parts_of(AllSettings(native_port=0, mqtt=False, amqp=False), *protocols)
+    parts, listeners = parts_of(AllSettings(native_port=0, native_websocket=False, mqtt=False, amqp=False), *protocols)
     with capture_logs() as lines:
         await parts.open()
         await parts.start()
@@ -115,7 +115,7 @@ async def test_its_clients_are_recognised_at_the_wrong_port() -> None:
 
 
 async def test_a_plugin_that_cannot_be_imported_is_the_listeners_refusal() -> None:
-    parts, _ = parts_of(AllSettings(native_port=0, mqtt=False, amqp=False), Plugged)
+    parts, _ = parts_of(AllSettings(native_port=0, native_websocket=False, mqtt=False, amqp=False), Plugged)
     with pytest.raises(PartError, match=r"^listeners: extra_method: no such module$"):
         await parts.open()
 

@@ -15,7 +15,8 @@ from fanlight_broker import health
 from fanlight_broker.config import Exit
 
 SECONDS = 120  # a safety net
-PORTS = ["--native-port", "0", "--http-port", "0", "--mqtt-port", "0", "--mqtt-websocket-port", "0", "--amqp-port", "0"]
+LISTENERS = ("native", "native-websocket", "http", "mqtt", "mqtt-websocket", "amqp")
+PORTS = [word for name in LISTENERS for word in (f"--{name}-port", "0")]
 
 # Imported by every interpreter that finds it: it says on one pipe that the import named in HOLD has begun, and waits.
 HOLDING = """\

@@ -44,7 +44,7 @@ def certificates(tmp_path: Path) -> Certificates:
 @pytest.fixture
 async def running(certificates: Certificates) -> AsyncIterator[Running]:
     settings = Settings(
-        native_port=0, native_tls_port=0, mqtt=False, amqp=False, http=False,
+        native_port=0, native_tls_port=0, native_websocket=False, mqtt=False, amqp=False, http=False,
         tls_certificate=certificates.server, tls_client_ca=certificates.ca,
         tls_client_certificates=ClientCertificates.OPTIONAL,
     )  # fmt: skip

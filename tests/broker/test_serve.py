@@ -49,7 +49,8 @@ def test_a_broker_on_every_address_asks_for_its_password_except_for_its_health(s
     assert [status(broker, path) for path in ("/stats", "/metrics", "/readyz")] == [401, 401, 200]
     assert status(broker, "/stats", "anybody", "sesame") == 200
     assert status(broker, "/stats", "anybody", "sesam") == 401
-    native, mqtt, websocket, amqp, http = (line["try_it"] for line in said(broker, "listening"))
+    native, page, mqtt, websocket, amqp, http = (line["try_it"] for line in said(broker, "listening"))
+    assert page.startswith("await connect('ws://127.0.0.1:")
     assert mqtt.endswith("-u USER -P PASSWORD -t 'stock/#'")
     assert "ws://127.0.0.1:" in websocket
     assert "fanlight://USER:PASSWORD@127.0.0.1:" in native
@@ -122,7 +123,8 @@ def test_what_the_last_part_refuses_is_applied_by_none(start_broker: Start, tmp_
 def test_a_port_in_use_is_exit_code_69_and_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        free = dict.fromkeys(("native-port", "mqtt-port", "mqtt-websocket-port", "amqp-port", "http-port"), "0")
+        names = ("native-port", "native-websocket-port", "mqtt-port", "mqtt-websocket-port", "amqp-port", "http-port")
+        free = dict.fromkeys(names, "0")
         for name in free:
             done = serve(*(word for each in {**free, name: str(port)}.items() for word in (f"--{each[0]}", each[1])))
             assert done.returncode == Exit.UNAVAILABLE
@@ -174,9 +176,10 @@ def told_once(done: "subprocess.CompletedProcess[str]", text: str) -> bool:
     return done.stderr.startswith(f"fanlightd: {text}") and done.stderr.count("\n") == 1 and done.stdout == ""
 
 
-def test_without_http_mqtt_and_amqp_there_is_one_listener() -> None:
+def test_without_http_websocket_mqtt_and_amqp_there_is_one_listener() -> None:
     process = subprocess.Popen(
-        [fanlightd(), "serve", "--native-port", "0", "--no-http", "--no-mqtt", "--no-amqp", "--log-format", "json"],
+        [fanlightd(), "serve", "--native-port", "0", "--no-native-websocket", "--no-http", "--no-mqtt", "--no-amqp",
+         "--log-format", "json"],
         stdout=subprocess.PIPE, text=True, env=clean(),
     )  # fmt: skip
     assert process.stdout is not None
@@ -192,7 +195,7 @@ def test_without_http_mqtt_and_amqp_there_is_one_listener() -> None:
 
 @pytest.mark.parametrize(("flags", "told"), [("", 0), ("--connections-max 15000", 1)])
 def test_too_few_files_are_told_only_for_a_number_of_connections_that_was_chosen(flags: str, told: int) -> None:
-    ports = "--native-port 0 --no-http --no-mqtt --no-amqp --log-format json"
+    ports = "--native-port 0 --no-native-websocket --no-http --no-mqtt --no-amqp --log-format json"
     process = subprocess.Popen(
         ["sh", "-c", f"ulimit -n 600; exec {fanlightd()} serve {ports} {flags}"],
         stdout=subprocess.PIPE, text=True, env=clean(),

@@ -13,7 +13,8 @@ import pytest
 import fanlight.sync
 
 SECONDS = 120  # a safety net
-PORTS = ["--native-port=0", "--http-port=0", "--mqtt-port=0", "--mqtt-websocket-port=0", "--amqp-port=0"]
+LISTENERS = ("native", "native_websocket", "mqtt", "mqtt_websocket", "amqp", "http")
+PORTS = [f"--{name.replace('_', '-')}-port=0" for name in LISTENERS]
 
 # Each with what it is imported for, and when.
 LATER = {
@@ -115,7 +116,7 @@ def started() -> Iterator[Started]:
 
 def test_a_broker_listens_before_it_imports_what_is_needed_later(started: Started) -> None:
     assert started.modules() & set(LATER) == set()
-    assert set(started.listening) == {"native", "mqtt", "mqtt_websocket", "amqp", "http"}
+    assert set(started.listening) == set(LISTENERS)
     with urlopen(f"http://127.0.0.1:{started.listening['http']}/healthz", timeout=SECONDS) as answer:
         assert answer.status == 200
     assert {"aiohttp", "prometheus_client"} < started.modules()

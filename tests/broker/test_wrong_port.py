@@ -27,7 +27,8 @@ CASES = [
     pytest.param(kind, octets, id=f"{kind}-{n}") for kind, known in BEGINNINGS.items() for n, octets in enumerate(known)
 ]
 PORTS = {
-    "native": 7420, "native_tls": 7423, "mqtt": 1883, "mqtt_tls": 8883, "mqtt_websocket": 8083,
+    "native": 7420, "native_tls": 7423, "native_websocket": 7425, "native_websocket_tls": 7426,
+    "mqtt": 1883, "mqtt_tls": 8883, "mqtt_websocket": 8083,
     "mqtt_websocket_tls": 8084, "amqp": 5672, "amqp_tls": 5671, "amqp_websocket": 15678,
     "amqp_websocket_tls": 15677, "http": 7421, "https": 7424,
 }  # fmt: skip
@@ -69,7 +70,8 @@ def test_a_listeners_own_protocol_is_right_and_every_other_is_wrong(listener: st
     ("listener", "kind", "text"),
     [
         ("native", MqttPart.title, "this is MQTT; the broker speaks it on port 1883, by TLS on port 8883"),
-        ("native", HTTP, "this is HTTP; the broker speaks it on port 7421, by TLS on port 7424"),
+        ("native", HTTP, "this is HTTP; the broker speaks it on port 7421, by TLS on port 7424, and Fanlight's native "
+                         "protocol over WebSocket on port 7425"),
         ("native", TLS, "this is TLS; the broker speaks the protocol of this port by TLS on port 7423"),
         ("native", NOT_SPOKEN[b"STOMP\n"], "this is STOMP; the broker does not speak it"),
         ("native", AmqpPart.title, "this is AMQP; the broker speaks it on port 5672, by TLS on port 5671"),

@@ -166,8 +166,8 @@ def test_a_port_in_use_is_said_clearly_with_exit_code_69() -> None:
         port = str(occupied.getsockname()[1])
         for flags in (["--native-port", port, "--http-port", "0"], ["--native-port", "0", "--http-port", port]):
             ran = subprocess.run(
-                [fanlightd(), "serve", "--no-mqtt", "--no-amqp", *flags], capture_output=True, text=True, timeout=30,
-                check=False,
+                [fanlightd(), "serve", "--no-mqtt", "--no-amqp", "--no-native-websocket", *flags], capture_output=True,
+                text=True, timeout=30, check=False,
             )
             assert ran.returncode == 69
             assert port in ran.stderr

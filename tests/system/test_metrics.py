@@ -69,7 +69,7 @@ async def test_messages_and_bytes_are_counted_for_the_listener_they_came_by(star
             shown = await stats(broker)
             by = ("protocol", "listener")
             native, mqtt, websocket = ("native", "native"), ("mqtt", "mqtt"), ("mqtt", "mqtt_websocket")
-            idle = {websocket: 0, ("amqp", "amqp"): 0}
+            idle = {websocket: 0, ("native", "native_websocket"): 0, ("amqp", "amqp"): 0}
             assert values(found["fanlight_connections"], *by) == {native: 1, mqtt: 1, **idle}
             assert values(found["fanlight_messages_in"], *by) == {native: 3, mqtt: 1, **idle}
             assert values(found["fanlight_messages_out"], *by) == {native: 4, mqtt: 4, **idle}

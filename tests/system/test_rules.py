@@ -126,7 +126,7 @@ async def test_a_broker_without_rules_shows_none(broker: TestBroker) -> None:
 def test_a_broker_does_not_start_on_rules_that_cannot_be_put_in_force(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "rules.toml"
     path.write_text(text)
-    ports = [f"--{name}-port=0" for name in ("native", "http", "mqtt", "mqtt-websocket", "amqp")]
+    ports = [f"--{name}-port=0" for name in ("native", "native-websocket", "http", "mqtt", "mqtt-websocket", "amqp")]
     done = subprocess.run(
         [fanlightd(), "serve", *ports, "--rules", str(path)], capture_output=True, text=True, timeout=60, check=False
     )

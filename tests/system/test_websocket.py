@@ -1,7 +1,7 @@
 """WebSocket under the same protocol connection, with and without TLS: RFC 6455, by `websockets` and in bytes.
 
-No listener of the broker itself has it yet, so it is the native protocol that goes through here; none of this knows it.
-A subprotocol's name is the listener's to choose: here "native".
+It is the native protocol that goes through here; none of this knows it. A subprotocol's name is the listener's to
+choose: here "native".
 """
 
 import asyncio

@@ -13,7 +13,7 @@ Which pages may connect is in origins.py.
 """
 
 import asyncio
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -52,6 +52,7 @@ class WebSocket:
 
     subprotocols  ours; a client must offer one of them, and gets the first that it names
     origins       pages that may connect, such as "https://example.com"; "*" for all
+    pages         where the broker itself serves pages, which may connect, too: ports by scheme (origins.py)
     advice        for other requests: what this port is for, and which port to use instead
     """
 
@@ -59,6 +60,7 @@ class WebSocket:
     origins: Sequence[str] = ()
     message_bytes_max: int = MESSAGE_BYTES_MAX
     advice: Callable[[], str] = str
+    pages: Callable[[], Mapping[str, int]] = dict
 
     def entrance(self, handshake: Handshake, connection: Callable[[], Connection]) -> "WebSocketProtocol":
         """What a connection begins with that has just been accepted, or is through its TLS handshake."""
@@ -67,7 +69,8 @@ class WebSocket:
     def refusal(self, request: Request, *, secure: bool) -> tuple[int, str] | None:
         """Why this request is refused, with the status code; None if it is not. `secure`: it came by TLS."""
         origins = [value.decode("latin-1") for name, value in request.extra_headers if name == b"origin"]
-        if not all(may_connect(origin, self.origins, request.host, secure=secure) for origin in origins):
+        own = self.pages()
+        if not all(may_connect(each, self.origins, request.host, secure=secure, pages=own) for each in origins):
             return 403, f"pages of {origins[0][:200]} may not connect to this broker"
         if self.subprotocol(request) is None:
             return 400, f"this broker's WebSocket subprotocols: {', '.join(self.subprotocols)}"

@@ -47,3 +47,44 @@ def test_by_tls_the_certificate_tells_that_the_name_is_ours() -> None:
     assert may_connect("https://broker.example.com:8084", [], "broker.example.com:8084", secure=True)
     assert not may_connect("http://broker.example.com:8084", [], "broker.example.com:8084", secure=True)
     assert not may_connect("https://evil.example.com", [], "broker.example.com:8084", secure=True)
+
+
+OURS = {"http": 7421, "https": 7424}
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "secure"),
+    [
+        ("http://127.0.0.1:7421", "127.0.0.1:7425", False), ("http://localhost:7421", "localhost:7425", False),
+        ("http://[::1]:7421", "[::1]:7425", False),
+        ("https://broker.example.com:7424", "broker.example.com:7426", True),
+    ],
+)  # fmt: skip
+def test_a_page_that_the_broker_serves_may_connect(origin: str, host: str, secure: bool) -> None:
+    assert may_connect(origin, [], host, secure=secure, pages=OURS)
+    assert not may_connect(origin, [], host, secure=secure)
+    assert not may_connect(origin, [], host, secure=secure, pages={"http": 8000, "https": 8000})
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "secure"),
+    [
+        ("http://127.0.0.1:8000", "127.0.0.1:7425", False),  # another server of this machine
+        ("http://127.0.0.1", "127.0.0.1:7425", False),
+        ("https://127.0.0.1:7421", "127.0.0.1:7425", False),
+        ("http://localhost:7421", "127.0.0.1:7425", False),
+        ("http://evil.example.com:7421", "evil.example.com:7425", False),  # a name that was led here
+        ("http://127.0.0.1:7421/x", "127.0.0.1:7425", False),
+        ("http://127.0.0.1:99999", "127.0.0.1:7425", False),
+        ("http://broker.example.com:7421", "broker.example.com:7426", True),
+        ("https://evil.example.com:7424", "broker.example.com:7426", True),
+        ("null", "127.0.0.1:7425", False),
+        ("http://:7421", ":7425", False),
+    ],
+)  # fmt: skip
+def test_a_page_that_is_not_the_brokers_is_foreign(origin: str, host: str, secure: bool) -> None:
+    assert not may_connect(origin, [], host, secure=secure, pages=OURS)
+
+
+def test_a_browser_leaves_the_usual_port_out() -> None:
+    assert may_connect("https://broker.example.com", [], "broker.example.com:7426", secure=True, pages={"https": 443})

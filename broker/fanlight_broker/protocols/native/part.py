@@ -16,14 +16,17 @@ class NativePart(ProtocolPart):
     name = "native"
     title = "Fanlight's native protocol"
     settings = NativeSettings
+    subprotocols = ("fanlight",)
     connection = NativeConnection
     formats = (FORMAT,)
 
     def __init__(self, settings: NativeSettings) -> None:
         super().__init__(settings)
-        self.durability = settings.native_durability
+        self.origins, self.durability = settings.native_websocket_origins, settings.native_durability
 
     def example(self, port: ListeningPort, host: str, number: int, *, credentials: bool) -> str:
+        if port.websocket:
+            return f"await connect('{'wss' if port.tls else 'ws'}://{host}:{number}') in fanlight.js"
         scheme, ca = ("fanlights", " --ca CA.pem") if port.tls else ("fanlight", "")
         user = "USER:PASSWORD@" if credentials else ""
         return f"fanlight sub --url {scheme}://{user}{host}:{number}{ca} 'stock.#'"
