@@ -1,14 +1,15 @@
 """The HTTP listener as a part: health, metrics and inspection, plain and by TLS."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from fanlight_broker import __version__
 from fanlight_broker.admin.gatekeeper import MetricsAccess
+from fanlight_broker.admin.history import History
 from fanlight_broker.admin.http import AdminServer, Https
 from fanlight_broker.admin.metric_source import MetricSource
-from fanlight_broker.admin.view import PartView
+from fanlight_broker.admin.view import Answer, PartView, Query
 from fanlight_broker.authentication import Authentication
 from fanlight_broker.config import Settings
 from fanlight_broker.config.secret_file import SecretFileError, secret_in
@@ -19,6 +20,7 @@ from fanlight_broker.listeners import Listeners
 from fanlight_broker.listening import log_listening, opening, reachable
 from fanlight_broker.net.https import TlsServer
 from fanlight_broker.parts import Apply, Part, PartError
+from fanlight_broker.process_usage import process_usage
 
 
 class Administration(Part):
@@ -28,6 +30,7 @@ class Administration(Part):
 
     name = "http"
     server: AdminServer  # once it is open
+    history: History  # the same
 
     def __init__(
         self, settings: Settings, core: Core, access: Authentication, encryption: Encryption, listeners: Listeners,
@@ -42,6 +45,7 @@ class Administration(Part):
 
     async def open(self) -> None:
         settings = self.settings
+        self.history = History(self._sources(), process_usage)
         self.server = AdminServer(
             self._inspecting.inspection, self._access.authenticator, self._sources(),
             version=__version__, host=settings.http_host, port=settings.http_port,
@@ -50,8 +54,16 @@ class Administration(Part):
             requests_per_second_max=settings.http_requests_per_second_max,
             https=self._https(), metrics=metrics_access_of(settings), protocol_check=self._listeners.port_guide.check,
             enforcement=self._core.broker.enforcement, actions=self._actions(),
-            views=self._views(),
+            views=self._views(), dashboard=settings.dashboard,
         )
+
+    def views(self) -> Mapping[str, PartView]:
+        return {"/history": self.history.view, "/settings": self._settings_view}
+
+    def _settings_view(self, _: Query) -> Awaitable[Answer]:
+        from fanlight_broker.settings_view import settings_view  # here: few ask
+
+        return settings_view(self.settings)
 
     def _https(self) -> Https | None:
         if self._encryption.tls is None:
@@ -70,6 +82,7 @@ class Administration(Part):
             return
         with opening("http_port", settings.http_host, settings.http_port):
             await self.server.start()
+        self.history.start()
         self._listening("http", settings.http_host, self.server.port, "")
         if self._encryption.tls is not None:
             host = settings.http_tls_host or settings.http_host
@@ -81,10 +94,15 @@ class Administration(Part):
         log_listening(scheme, host, port, f"curl {options}{scheme}://{user}{reachable(host)}:{port}/stats")
 
     async def stop(self) -> None:
+        self.history.stop()
         await self.server.stop()
 
     def reload(self, settings: Settings) -> Apply:
-        return partial(self.server.gatekeeper.use, metrics_access_of(settings))
+        return partial(self._use, settings, metrics_access_of(settings))
+
+    def _use(self, settings: Settings, metrics: MetricsAccess) -> None:
+        self.settings = settings
+        self.server.gatekeeper.use(metrics)
 
 
 def metrics_access_of(settings: Settings) -> MetricsAccess:

@@ -8,6 +8,7 @@ from fanlight_broker import garbage, logs
 from fanlight_broker.admin.metric_source import MetricSource
 from fanlight_broker.config import Settings
 from fanlight_broker.garbage import Garbage
+from fanlight_broker.net import lag
 from fanlight_broker.net.clock import thread_cpu
 from fanlight_broker.net.lag import LoopLag
 from fanlight_broker.parts import Apply, Part
@@ -35,7 +36,7 @@ class Measuring(Part):
 
     def metrics(self) -> Sequence[MetricSource]:
         return [
-            MetricSource({}, families=self._lag.families),
+            MetricSource(lag.GAUGES, gauges=self._lag.gauges, families=self._lag.families),
             MetricSource({**garbage.COUNTERS, **garbage.GAUGES}, self._garbage.counters, self._garbage.gauges),
             MetricSource(logs.COUNTERS, logs.counters),
         ]

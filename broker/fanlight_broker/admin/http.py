@@ -77,12 +77,13 @@ class AdminServer:
         enforcement: Enforcement | None = None,
         actions: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
         views: Mapping[str, PartView] = MappingProxyType({}),
+        dashboard: bool = False,
     ) -> None:
         sources = (*sources, MetricSource(COUNTERS, counters=self._counters))
         self._https = https
         self._protocol_check = protocol_check
         self.gatekeeper = Gatekeeper(authenticator, metrics or MetricsAccess(), self._certified, enforcement)
-        self._actions, self._views = actions, views
+        self._actions, self._views, self._dashboard = actions, views, dashboard
         self._inspection, self._sources, self._version = inspection, sources, version
         self._host, self._asked_port = host, port
         self._connections_max = connections_max
@@ -149,7 +150,7 @@ class AdminServer:
             self._inspection, self._sources, self.gatekeeper, version=self._version,
             per_second_max=self._requests_per_second_max,
             local=lambda secure: self._tls_local if secure else self._local, actions=self._actions,
-            views=self._views,
+            views=self._views, dashboard=self._dashboard,
         )
         return BoundedServer(
             self._requests.handle, connection_seconds_max=self._connection_seconds_max,

@@ -132,6 +132,14 @@ class InspectionApi:
         )
         return 200, dict(found)
 
+    def history(self, query: Query) -> Answer | Steps | Awaitable[Answer]:
+        view = self._views.get("/history")
+        return view(query) if view is not None else (404, {"error": "no history is kept"})
+
+    def settings(self, query: Query) -> Answer | Steps | Awaitable[Answer]:
+        view = self._views.get("/settings")
+        return view(query) if view is not None else (404, {"error": "no settings are shown"})
+
     def topics(self, query: Query) -> Answer:
         order = query.get("by", "messages")
         if order not in ("messages", "rate"):
@@ -192,6 +200,12 @@ PATHS: Final[Mapping[str, Path]] = {
     ),
     METRICS: Path("all metrics, for Prometheus; has a token of its own: metrics_token_file", InspectionApi.stats),
     "/stats": Path("all metrics, as JSON", InspectionApi.stats),
+    "/history": Path(
+        "some metrics of the last hour, a sample each 5 s; after (the number of a sample: only newer ones)",
+        InspectionApi.history,
+        ("after",),
+    ),
+    "/settings": Path("settings in force: value, where it came from, what needs a restart", InspectionApi.settings),
     "/connections": Path(f"connections; limit (to {ROWS_MAX}), offset", InspectionApi.connections, PAGE),
     "/subscriptions": Path(
         f"subscriptions; limit (to {ROWS_MAX}), offset; or all of them with format=jsonl, from (an id)",

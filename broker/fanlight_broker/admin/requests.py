@@ -9,6 +9,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from fanlight_broker import event_log
+from fanlight_broker.admin.dashboard_files import DashboardFiles
 from fanlight_broker.admin.gatekeeper import Gatekeeper
 from fanlight_broker.admin.inspection import METRICS, PATHS, InspectionApi, place_asked
 from fanlight_broker.admin.listener import SERVER, Pace
@@ -42,6 +43,7 @@ class Requests:
     local    whether its port, or with True its port for TLS, is on loopback addresses only
     actions  by their paths: what a POST does, which returns what is answered, or raises FanlightError
     views    by their paths: what parts show of themselves
+    dashboard  whether browsers get the page at /
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Requests:
         per_second_max: float, local: Callable[[bool], bool],
         actions: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
         views: Mapping[str, PartView] = MappingProxyType({}),
+        dashboard: bool = False,
     ) -> None:
         self.count = 0
         self._gatekeeper = gatekeeper
@@ -61,6 +64,7 @@ class Requests:
         self._health_pace = Pace(per_second_max)
         self._local = local
         self._actions = actions
+        self._files = DashboardFiles() if dashboard else None
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """The answer, whatever fails."""
@@ -96,6 +100,8 @@ class Requests:
         return True
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        if self._files is not None and (file := self._files.answer(request, _HEADERS)) is not None:
+            return file
         details = await self._admit(request)
         if request.path in ACTIONS:
             return await self._act(request)

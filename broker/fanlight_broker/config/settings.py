@@ -118,6 +118,10 @@ class Settings(
         int, LISTENERS, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
         Reason("TCP port of the HTTP listener; 0 takes a free one and logs it"),
     ] = 7421
+    dashboard: Annotated[
+        bool, LISTENERS, NeedsRestart(),
+        Reason("whether browsers get the dashboard at / of the HTTP listener; what it shows asks for permissions"),
+    ] = True
     http_connections_max: Annotated[
         int, LISTENERS, NeedsRestart(), Ge(1), Le(10_000), Unit("connections"),
         Reason("HTTP connections at once; a few scrapers and people, about 1 MiB each while a page is sent"),
