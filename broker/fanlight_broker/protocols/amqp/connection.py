@@ -181,6 +181,7 @@ class AmqpConnection(AmqpHandshake):
             raise AmqpError(ReplyCode.NOT_ALLOWED, f"access to vhost '{name}' refused{why}") from error
         self._vhost = self._vhosts.of(self.broker)
         self.lane.sites, self.lane.body_max = self._vhost.sites, self.options.message_bytes_max
+        self.lane.login = self.login.encode()
         self.state = ConnectionState.CONNECTED
         self.phase = Phase.RUNNING
         self.admit()

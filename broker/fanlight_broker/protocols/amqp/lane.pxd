@@ -29,6 +29,7 @@ cdef class AmqpLane(Lane):
         readonly int kind                 # of the frame at hand: its type
         readonly int channel              # and its channel
         public PublishSites sites         # of its vhost; None: every basic.publish is for Python
+        public bytes login                # of its client: the user-id that its messages may have; None: none
         public uint64_t body_max          # bytes of a body that is not for Python
         public PublishCounts counts
         dict channels                     # number -> LaneChannel, of those that are open
@@ -42,6 +43,7 @@ cdef class AmqpLane(Lane):
 
     cdef LaneChannel open_channel_of(self, int number)
     cdef int forward_publish(self, const unsigned char* at, Py_ssize_t rest) except -1
+    cdef bint is_login(self, const unsigned char* user, Py_ssize_t size) noexcept
     cdef Py_ssize_t content_size(self, const unsigned char* at, Py_ssize_t rest, PlainContent* content) noexcept
     cdef PublishSite site_of(self, const unsigned char* octets, Py_ssize_t size)
     cdef bint may_publish(self, PublishSite site, Route route, bint replies) except -1

@@ -10,6 +10,7 @@ class AmqpLane(Lane):
     kind: int
     channel: int
     sites: PublishSites | None
+    login: bytes | None
     body_max: int
     counts: PublishCounts
     def payload(self) -> bytes: ...

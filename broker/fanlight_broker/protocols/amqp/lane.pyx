@@ -7,6 +7,7 @@ its frames have come, and nothing about it asks for a decision; else the method 
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.list cimport PyList_GET_SIZE
+from libc.math cimport INFINITY as NEVER
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
@@ -155,7 +156,7 @@ cdef class AmqpLane(Lane):
                 or channel.plain or channel.published >= 0xFFFFFFFE:
             return FRAME
         size = self.content_size(at + method_size, rest - method_size, &content)
-        if size < 0:
+        if size < 0 or (content.user is not NULL and not self.is_login(content.user, content.user_size)):
             return FRAME
         site = self.site_of(at + HEAD + 4, self.body_size - 4)
         if site is None:
@@ -184,6 +185,11 @@ cdef class AmqpLane(Lane):
             return BLOCKED
         self.answer_publish(channel, wanted)
         return PASSED
+
+    cdef bint is_login(self, const unsigned char* user, Py_ssize_t size) noexcept:
+        """Is it who has logged in? None else may be named as a message's user-id."""
+        return self.login is not None and PyBytes_GET_SIZE(self.login) == size \
+            and memcmp(PyBytes_AS_STRING(self.login), user, size) == 0
 
     cdef Py_ssize_t content_size(self, const unsigned char* at, Py_ssize_t rest, PlainContent* content) noexcept:
         """Of the frames behind the method; -1 if not all have come, they are more than two, or they are for Python."""
@@ -253,6 +259,7 @@ cdef class AmqpLane(Lane):
         message.topic_at, message.topic_size = PyBytes_AS_STRING(site.topic), PyBytes_GET_SIZE(site.topic)
         message.payload_at = <const char*> content.encoded + content.encoded_size + 1 + HEAD
         message.payload_size = <Py_ssize_t> content.body_size
+        message.expires_at = self.ledger.now + content.lifetime / 1_000. if content.lifetime >= 0 else NEVER
         message.qos = content.persistent
         message.format_data = content.priority
         self.message = message

@@ -1,15 +1,15 @@
 # cython: language_level=3
 """Content headers (2.3.5.2) of messages that need no decision, read in compiled code; properties.py reads them all.
 
-Left to Python, which decides or says what is wrong: expiration and user-id, CC and BCC, a reply-to that is the broker's
-own, tables with a table or an array in them, and whatever is malformed.
+Left to Python, which decides or says what is wrong: CC and BCC, a reply-to that is the broker's own, an expiration that
+is no number, and whatever is malformed.
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport uint32_t, uint64_t
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcmp
 
-from fanlight_broker.wire.msgpack cimport is_utf8
+from fanlight_broker.protocols.amqp.table_octets cimport short_string_size, uint32_at, uint64_at, value_size
 
 cdef enum:
     BASIC = 60
@@ -29,39 +29,10 @@ cdef enum:
     USER_ID = 0x0010
     APP_ID = 0x0008
     CLUSTER_ID = 0x0004
-    FOR_PYTHON = EXPIRATION | USER_ID | 0x0003
+    UNKNOWN = 0x0003
     PERSISTENT = 2
 
 cdef const char* OWN = b"amq.rabbitmq."    # what begins so as a reply-to is the broker's own
-
-
-cdef inline uint32_t uint32_at(const unsigned char* at) noexcept:
-    return <uint32_t> at[0] << 24 | <uint32_t> at[1] << 16 | <uint32_t> at[2] << 8 | at[3]
-
-
-cdef inline Py_ssize_t text(const unsigned char* at, const unsigned char* end) noexcept:
-    """The size of the short string that begins here, its length included; -1 if it is none."""
-    if at >= end or end - at <= at[0] or not is_utf8(at + 1, at[0]):
-        return -1
-    return 1 + at[0]
-
-
-cdef Py_ssize_t value_size(const unsigned char* at, const unsigned char* end) noexcept:
-    """Of a value with its letter (4.2.5.5); -1 for what Python reads."""
-    cdef unsigned char letter = at[0]
-    if letter == c"S" or letter == c"x":
-        return 5 + <Py_ssize_t> uint32_at(at + 1) if end - at >= 5 else -1
-    if letter == c"V":
-        return 1
-    if letter == c"t" or letter == c"b" or letter == c"B":
-        return 2
-    if letter == c"s" or letter == c"u":
-        return 3
-    if letter == c"I" or letter == c"i" or letter == c"f":
-        return 5
-    if letter == c"l" or letter == c"L" or letter == c"d" or letter == c"T":
-        return 9
-    return 6 if letter == c"D" else -1
 
 
 cdef Py_ssize_t table(const unsigned char* at, const unsigned char* end) noexcept:
@@ -73,17 +44,30 @@ cdef Py_ssize_t table(const unsigned char* at, const unsigned char* end) noexcep
     end = at + 4 + uint32_at(at)
     at += 4
     while at < end:
-        size = text(at, end)
+        size = short_string_size(at, end)
         if size < 0 or (size == 3 and memcmp(at + 1, b"CC", 2) == 0) or (size == 4 and memcmp(at + 1, b"BCC", 3) == 0):
             return -1
         at += size
         if at >= end:
             return -1
-        size = value_size(at, end)
-        if size < 0 or size > end - at:
+        size = value_size(at, end, 1)
+        if size < 0:
             return -1
         at += size
     return at - begun
+
+
+cdef int64_t milliseconds(const unsigned char* at, Py_ssize_t size) noexcept:
+    """An expiration as RabbitMQ has it: a plain decimal of 32 bits; -1 for what is none."""
+    cdef int64_t value = 0
+    cdef Py_ssize_t i
+    if not 0 < size <= 10:
+        return -1
+    for i in range(size):
+        if not c"0" <= at[i] <= c"9":
+            return -1
+        value = 10 * value + at[i] - c"0"
+    return value if value <= 0xFFFFFFFF else -1
 
 
 cdef bint read_plain(const unsigned char* at, Py_ssize_t size, PlainContent* content) noexcept:
@@ -93,13 +77,16 @@ cdef bint read_plain(const unsigned char* at, Py_ssize_t size, PlainContent* con
     cdef Py_ssize_t taken
     if size < FIXED or at[0] or at[1] != BASIC or at[2] or at[3]:
         return False
-    content.body_size = <uint64_t> uint32_at(at + 4) << 32 | uint32_at(at + 8)
+    content.body_size = uint64_at(at + 4)
     content.encoded = at + 12
     content.encoded_size = size - 12
     content.priority = 0
     content.persistent = content.replies = False
+    content.lifetime = -1
+    content.user = NULL
+    content.headers_size = 0
     flags = <uint32_t> at[12] << 8 | at[13]
-    if flags & FOR_PYTHON:
+    if flags & UNKNOWN:
         return False
     at += FIXED
     while bit >= CLUSTER_ID:
@@ -118,12 +105,21 @@ cdef bint read_plain(const unsigned char* at, Py_ssize_t size, PlainContent* con
             taken = 8
         elif bit == HEADERS:
             taken = table(at, end)
+            content.headers, content.headers_size = at + 4, taken - 4
         else:
-            taken = text(at, end)
-            if bit == REPLY_TO and taken > 0:
+            taken = short_string_size(at, end)
+            if taken <= 0:
+                return False
+            if bit == REPLY_TO:
                 content.replies = True
                 if taken > 13 and memcmp(at + 1, OWN, 13) == 0:
                     return False
+            elif bit == EXPIRATION:
+                content.lifetime = milliseconds(at + 1, taken - 1)
+                if content.lifetime < 0:
+                    return False
+            elif bit == USER_ID:
+                content.user, content.user_size = at + 1, taken - 1
         if taken < 0 or taken > end - at:
             return False
         at += taken
@@ -132,9 +128,15 @@ cdef bint read_plain(const unsigned char* at, Py_ssize_t size, PlainContent* con
 
 
 def is_plain(bytes payload not None):
-    """`read_plain` for tests: (body size, flags and properties, priority, persistent, has a reply-to), or None."""
+    """`read_plain` for tests: (body size, flags and properties, priority, persistent, has a reply-to, expiration in
+    milliseconds or -1, user-id or None, entries of the headers), or None.
+    """
     cdef PlainContent content
     if not read_plain(<const unsigned char*> PyBytes_AS_STRING(payload), PyBytes_GET_SIZE(payload), &content):
         return None
-    encoded = PyBytes_FromStringAndSize(<const char*> content.encoded, content.encoded_size)
-    return content.body_size, encoded, content.priority, content.persistent, content.replies
+    return (
+        content.body_size, (<const char*> content.encoded)[:content.encoded_size], content.priority,
+        content.persistent, content.replies, content.lifetime,
+        (<const char*> content.user)[:content.user_size] if content.user is not NULL else None,
+        (<const char*> content.headers)[:content.headers_size] if content.headers_size else b"",
+    )

@@ -12,7 +12,9 @@ from fanlight_broker.protocols.amqp import basic_methods as basic
 from fanlight_broker.protocols.amqp import connection_methods as first
 from fanlight_broker.protocols.amqp import entity_methods as entity
 from fanlight_broker.protocols.amqp.content_frames import DeliverWriter
+from fanlight_broker.protocols.amqp.data_types import UINT32, long_string
 from fanlight_broker.protocols.amqp.errors import AmqpError
+from fanlight_broker.protocols.amqp.field_table import DEPTH_MAX, encode_table
 from fanlight_broker.protocols.amqp.fields import SYNTAX, pack_fields
 from fanlight_broker.protocols.amqp.format import FORMAT, AmqpDeliveryFormat, ChannelTags
 from fanlight_broker.protocols.amqp.methods import method_frame
@@ -27,7 +29,7 @@ from fanlight_broker.protocols.amqp.properties import (
 from fanlight_broker.wire.message import Message, Variant
 from fanlight_broker.wire.publication import frame_of
 from tests.broker.core.reference import Reference, allow
-from tests.broker.protocols.amqp.amqp_values import basic_properties, texts
+from tests.broker.protocols.amqp.amqp_values import basic_properties, tables, texts
 from tests.broker.protocols.amqp.test_permission_table import known
 from tests.broker.protocols.amqp.world import Got, Peer, World, published
 
@@ -125,10 +127,13 @@ def confirmed(peer: Peer) -> Iterator[object]:
 publishes = st.builds(
     published, st.sampled_from(KEYS), st.binary(max_size=40) | st.sampled_from([b"x" * 4_088, b"y" * 5_000]),
     st.sampled_from(EXCHANGES[:-1]), mandatory=st.booleans(), frame_max=st.just(SMALL_FRAMES),
-    headers=st.sampled_from([None, {"n": 1}, {"CC": ["r"]}, {"BCC": ["q"]}, {"t": {"x": 1}}, {"x-delay": 1_000}]),
+    headers=st.sampled_from([
+        None, {"n": 1}, {"CC": ["r"]}, {"BCC": ["q"]}, {"t": {"x": 1}, "a": [None, {}]}, {"x-delay": 1_000},
+    ]),
     delivery_mode=st.sampled_from([None, 1, PERSISTENT]), priority=st.sampled_from([None, 5]),
     reply_to=st.sampled_from([None, None, "there", "amq.rabbitmq.reply-to"]),
-    expiration=st.sampled_from([None, None, "60000", "0"]), user_id=st.sampled_from([None, None, None, "guest", "him"]),
+    expiration=st.sampled_from([None, None, "60000", "0", "1.5"]),
+    user_id=st.sampled_from([None, None, None, "guest", "him"]),
 )  # fmt: skip
 changes = st.sampled_from([
     method_frame(1, entity.QueueUnbind(queue="q", exchange="topic", routing_key="a.#")),
@@ -268,14 +273,71 @@ def test_a_plain_content_header_says_what_python_reads(
         return
     read = header.properties
     if found is not None:
+        entries = encode_table(read.headers)[UINT32.size :] if read.headers is not None else b""
         assert found == (
             header.body_size, header.encoded, read.priority or 0, read.delivery_mode == PERSISTENT,
-            read.reply_to is not None,
+            read.reply_to is not None, -1 if read.expiration is None else int(read.expiration),
+            None if read.user_id is None else read.user_id.encode(), entries,
         )  # fmt: skip
-        assert (read.expiration, read.user_id) == (None, None)
         assert not {"CC", "BCC"} & set(read.headers or {})
-    elif read.headers is None:
-        assert read.expiration is not None or read.user_id is not None
+    elif not {"CC", "BCC"} & set(read.headers or {}):
+        assert read.expiration is not None
+        assert not (read.expiration.isascii() and read.expiration.isdecimal() and int(read.expiration) < 2**32)
+
+
+def nest(depth: int, letter: bytes = b"F") -> bytes:
+    """A header `a` with so many tables, or arrays, in each other; the table around it is the first."""
+    value = b"V"
+    for _ in range(depth - 1):
+        value = letter + long_string((b"\1a" if letter == b"F" else b"") + value)
+    return encode_header(0, b"\x20\x00" + long_string(b"\1a" + value))
+
+
+@pytest.mark.parametrize("letter", [b"F", b"A"])
+def test_tables_are_as_deep_here_as_python_has_them(letter: bytes) -> None:
+    assert is_plain(nest(DEPTH_MAX, letter)) is not None
+    read_header(nest(DEPTH_MAX, letter))
+    assert is_plain(nest(DEPTH_MAX + 1, letter)) is None
+    with pytest.raises(AmqpError):
+        read_header(nest(DEPTH_MAX + 1, letter))
+
+
+@settings(deadline=None)
+@given(table=tables, at=st.integers(0, 200), octet=st.integers(0, 255))
+def test_tables_with_a_wrong_octet_are_refused_or_read_as_python_reads_them(
+    table: dict[str, Any], at: int, octet: int
+) -> None:
+    encoded = bytearray(encode_properties(BasicProperties(headers=table)))
+    encoded[2 + at % (len(encoded) - 2)] = octet
+    found = is_plain(encode_header(0, bytes(encoded)))
+    try:
+        read = read_header(encode_header(0, bytes(encoded))).properties.headers or {}
+    except (AmqpError, OverflowError):
+        assert found is None
+        return
+    assert (found is None) == bool({"CC", "BCC"} & set(read))
+
+
+def celery_task() -> dict[str, Any]:
+    """What Celery 5 sends with a task: tables and arrays in its headers, an expiration where it was asked for."""
+    headers: dict[str, Any] = {
+        "lang": "py", "task": "tasks.add", "id": "d0", "shadow": None, "eta": None, "expires": None, "group": None,
+        "group_index": None, "retries": 0, "timelimit": [None, None], "root_id": "d0", "parent_id": None,
+        "argsrepr": "(1, 2)", "kwargsrepr": "{}", "origin": "gen1@host", "ignore_result": False,
+        "replaced_task_nesting": 0, "stamped_headers": None, "stamps": {},
+    }  # fmt: skip
+    return {
+        "content_type": "application/json", "content_encoding": "utf-8", "headers": headers, "delivery_mode": 2,
+        "priority": 0, "correlation_id": "d0", "reply_to": "1f", "expiration": "30000", "user_id": "guest",
+    }
+
+
+def test_a_task_of_celery_is_the_lanes() -> None:
+    side = Side(compiled=True, confirming=False)
+    side.writer.publish("q", b"[[1, 2], {}, {}]", **celery_task())
+    assert len(side.writer.protocol.lane.sites or ()) == 1
+    (got,) = side.reader.got()
+    assert got.properties == BasicProperties(**celery_task())
 
 
 @pytest.mark.parametrize("name", ["CC", "BCC"])

@@ -1,0 +1,1 @@
+# For compiled code alone: it gives Python nothing.
