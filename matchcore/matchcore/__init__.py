@@ -22,7 +22,7 @@ from matchcore.grammar import MAX_BYTES, MAX_WORDS, Filter, Token, Wildcard, par
 from matchcore.names import NameIndex
 
 if TYPE_CHECKING:
-    from matchcore.explanation import Deciding, Explanation, explain, why_not
+    from matchcore.explanation import Deciding, Explanation, bits, explain, why_not
     from matchcore.frozen import FrozenIndex, freeze
     from matchcore.inclusion import covers, intersects
     from matchcore.records import FrozenRecordIndex, RecordIndex
@@ -50,6 +50,7 @@ __all__ = [
     "Token",
     "TopicError",
     "Wildcard",
+    "bits",
     "covers",
     "explain",
     "freeze",
@@ -72,6 +73,7 @@ LATER: Final = {
     "RecordIndex": "records",
     "RuleIndex": "rules",
     "Subsumed": "subsumption",
+    "bits": "explanation",
     "covers": "inclusion",
     "explain": "explanation",
     "freeze": "frozen",

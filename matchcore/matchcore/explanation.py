@@ -7,7 +7,8 @@
     buckets   the class whose rows let it live, the words of the key under which the bucket was found, and what was
               checked in the bucket, as it is not in the key (buckets.pxd)
 
-`why_not` says in one sentence what stands in the way.
+`why_not` says in one sentence what stands in the way. `bits` has a filter's column of the bitmap: its bit in each row
+that a look-up of the topic would AND.
 """
 
 from collections.abc import Container
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from matchcore.kleene import Fields
     from matchcore.patterns import Where
 
-__all__ = ["Deciding", "Explanation", "explain", "why_not"]
+__all__ = ["Deciding", "Explanation", "bits", "explain", "why_not"]
 
 Text = str | bytes
 
@@ -181,6 +182,32 @@ def why_not(
     from matchcore.reasons import why_not_true
 
     return why_not_true(selector_of(where), with_topic(fields or {}, words))
+
+
+def bits(filter: Text, filter_syntax: str, topic: Text, topic_syntax: str) -> dict[str, bool]:
+    """The filter's bit in each row of the bitmap that asks something of it: "length 3", "left 0 'stock'", ...
+
+    It matches if all are true. A row that is not there asks nothing of it (a wildcard, or behind its `#`): its bit is
+    set. "any" is a part between two `#`; "root" that a first word with `$` is only found by its name. For each filter
+    it is as if it were in the pool, whatever its tier. Raises InvalidFilter or InvalidTopic.
+    """
+    wanted, words = _parsed(filter, filter_syntax), _split(topic, topic_syntax)
+    fewest, length = wanted.fewest_words, len(words)
+    rows = {f"length {length}": length >= fewest if wanted.has_many else length == fewest}
+    if wanted.refuses_dollar and words and words[0].startswith(b"$"):
+        rows["root"] = False
+    for i, word in _literals(wanted.prefix):
+        if i < length:
+            rows[str(Deciding("left", i, words[i]))] = word == words[i]
+    for i, word in _literals(wanted.suffix[::-1]):
+        if i < length:
+            rows[str(Deciding("right", i, words[-1 - i]))] = word == words[-1 - i]
+    at = len(wanted.prefix)
+    for segment in wanted.segments:
+        found = _find(segment, words, at, length - len(wanted.suffix)) if at >= 0 else -1
+        rows[f"any {' '.join(_shown(token) for token in segment)}"] = found >= 0
+        at = found + len(segment) if found >= 0 else -1
+    return rows
 
 
 def _why_not(wanted: Filter, words: tuple[bytes, ...]) -> str | None:

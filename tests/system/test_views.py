@@ -193,3 +193,17 @@ async def test_a_snapshot_has_every_subscription_of_a_broker_at_work(broker: Tes
             (f"client-{number}", f"plant.{number}.{each}", "g" if each == 2 else None)
             for number in range(5) for each in range(1_000)
         )  # fmt: skip
+
+
+async def test_explain_shows_who_is_nearly_reached_and_at_which_rows_it_fails(broker: TestBroker) -> None:
+    async with await Peer.connect(broker.port, client="desk") as desk:
+        await desk.subscribe(1, "stock.*.AAPL")
+        await desk.subscribe(2, "stock.*.MSFT")
+        await desk.subscribe(3, "forex.eur.usd.spot")
+        await desk.subscribe(4, "transit.*.MSFT")
+        found = await view(broker, f"/explain?topic={quote('stock.nasdaq.AAPL')}&near=2")
+        assert [each["filter"] for each in found["near"]] == ["stock.*.MSFT", "transit.*.MSFT"]
+        assert found["near_of"] == 4
+        assert found["near"][0]["bits"] == {"length 3": True, "left 0 'stock'": True, "left 2 'AAPL'": False}
+        (match,) = found["matches"]
+        assert match["bits"] == {"length 3": True, "left 0 'stock'": True, "left 2 'AAPL'": True}

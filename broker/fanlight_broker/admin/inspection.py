@@ -156,7 +156,7 @@ class InspectionApi:
         try:
             explained = yield from self._inspection.explain(
                 query["topic"], syntax=syntax, client=client, limit=limit_of(query), fields=_fields(query),
-                namespace=query.get("namespace", ""),
+                namespace=query.get("namespace", ""), near=number_of(query, "near", 0, 0, 100),
             )
         except ValueError as error:
             raise BadQuery(str(error)) from error
@@ -250,8 +250,8 @@ PATHS: Final[Mapping[str, Path]] = {
     "/archive": Path("the archive: offsets, sizes, and what is wrong with it", InspectionApi.archive),
     "/explain": Path(
         "which subscriptions a topic reaches and why; topic, syntax (amqp, mqtt), fields (JSON object), client, limit, "
-        "namespace",
+        "namespace, near (how many to show that it nearly reaches)",
         InspectionApi.explain,
-        ("topic", "syntax", "fields", "client", "limit", "namespace"),
+        ("topic", "syntax", "fields", "client", "limit", "namespace", "near"),
     ),
 }

@@ -25,14 +25,18 @@ AT_ONCE: Final = 4_096  # ids
 ROWS_AT_ONCE: Final = 128
 CLIENTS_AT_ONCE: Final = 1_024  # clients, or subscriptions of one
 
+LOOKED_AT: Final = 4_096  # subscriptions that may be near: some 60 ms, in steps
+
 
 def explain(
-    broker: Namespace, topic: bytes, syntax: str, client: str | None, limit: int, fields: FieldValues | None = None
+    broker: Namespace, topic: bytes, syntax: str, client: str | None, limit: int, fields: FieldValues | None = None,
+    near: int = 0,
 ) -> Slices:
     """Explain a topic, or a message on it: the view is what the generator returns.
 
     client  a client's name or connection number
     fields  of the message; None: of the topic alone, so whatever selectors say
+    near    how many subscriptions to show that are not reached, those first that fail at the fewest rows
 
     Between two steps, each of one match or some thousand ids, the broker may go on. What begins or ends meanwhile may
     be in the view or not. Raises ValueError for invalid input.
@@ -74,6 +78,8 @@ def explain(
             yield
     if not broker.publishing.rules.empty:
         view |= broker.publishing.rules.explain(topic, syntax, fields)
+    if near:
+        view |= yield from nearest(broker, topic, syntax, reached, near, known)
     if client is not None:
         view["client"] = yield from explain_client(broker, topic, syntax, client, reached, limit, known)
     return view
@@ -128,6 +134,7 @@ def matches_of(
         rows += [
             {
                 **identified(s), "tier": explanations[s.id].tier, "rows": [str(row) for row in explanations[s.id].rows],
+                "bits": bits_of(s, topic, syntax),
                 "found_by": list(found_by.get(s.id, ())),
                 "reason": with_screen(explanations[s.id].reason, found_by.get(s.id, ())),
             }
@@ -178,13 +185,45 @@ def explain_client(
                     rows.append(
                         {
                             "filter": filter_of(each), "syntax": SYNTAXES[each.syntax_number],
-                            "where": where_of(each.condition),
+                            "where": where_of(each.condition), "bits": bits_of(each, topic, syntax),
                             "reason": why_not(each, topic, syntax, fields, denial),
                         }
                     )
                     yield
         yield
     return view | {"connected": connected, "matching": matching, "why_not_total": others, "why_not": rows}
+
+
+def nearest(
+    broker: Namespace, topic: bytes, syntax: str, reached: Reached, count: int, fields: FieldValues | None
+) -> Generator[None, None, View]:
+    """Subscriptions that are not reached, of the first LOOKED_AT: those first that fail at the fewest rows."""
+    found: list[tuple[int, int, Subscription]] = []
+    looked_at = 0
+    following: int | None = 0
+    while following is not None and looked_at < LOOKED_AT:
+        page, following = broker.router.from_place(following, ROWS_AT_ONCE)
+        for each in page:
+            looked_at += 1
+            if not reached.has(each) or denial_of(broker, each, topic, syntax) is not None:
+                failed = list(bits_of(each, topic, syntax).values()).count(False)
+                found.append((failed, each.id, each))
+        found = sorted(found, key=lambda one: one[:2])[:count]
+        yield
+    rows: list[View] = []
+    for _, _, each in found:
+        reason = why_not(each, topic, syntax, fields, denial_of(broker, each, topic, syntax))
+        rows.append({**identified(each), "bits": bits_of(each, topic, syntax), "reason": reason})
+        yield
+    return {"near": rows, "near_of": looked_at}
+
+
+def bits_of(subscription: Subscription, topic: bytes, syntax: str) -> Mapping[str, bool]:
+    """Its filter's bit in each row of the bitmap that asks something of it; all set: the filter matches."""
+    filter_syntax = SYNTAXES[subscription.syntax_number]
+    if masked(subscription.filter, filter_syntax) != subscription.filter:
+        return {"inbox": False}  # its words are a secret of its client
+    return matchcore.bits(subscription.filter, filter_syntax, topic, syntax)
 
 
 def denial_of(broker: Namespace, subscription: Subscription, topic: bytes, syntax: str) -> str | None:

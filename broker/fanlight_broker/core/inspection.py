@@ -356,14 +356,14 @@ class BrokerInspection:
 
     def explain(
         self, topic: str, *, syntax: str, client: str | None, limit: int, fields: Mapping[str, Any] | None = None,
-        namespace: str = "",
+        namespace: str = "", near: int = 0,
     ) -> Generator[None, None, View]:
         from fanlight_broker.core.explain import explain  # here: few are asked, and it needs selectors
 
         home = self._broker.namespaces.get(namespace) if namespace else self._broker
         if home is None:
             raise ValueError(f"there is no namespace {namespace!r} at present")
-        return explain(home, topic.encode(), syntax, client, limit, fields)
+        return explain(home, topic.encode(), syntax, client, limit, fields, near)
 
 
 def in_namespace(name: str) -> View:

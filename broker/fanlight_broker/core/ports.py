@@ -441,9 +441,10 @@ class Inspection(Protocol):
 
     def explain(
         self, topic: str, *, syntax: str, client: str | None, limit: int, fields: Mapping[str, Any] | None = None,
-        namespace: str = "",
+        namespace: str = "", near: int = 0,
     ) -> Generator[None, None, View]:
-        """Which subscriptions match and by which rows; for a client, why its others do not. In steps.
+        """Which subscriptions match and by which rows; for a client, why its others do not; `near` that do not, those
+        first that nearly do. In steps.
 
         Raises ValueError for an invalid topic or syntax, or a namespace that is not there.
         """

@@ -79,7 +79,7 @@ class Inspected:
 
     def explain(
         self, topic: str, *, syntax: str, client: str | None, limit: int, fields: Mapping[str, Any] | None = None,
-        namespace: str = "",
+        namespace: str = "", near: int = 0,
     ) -> Generator[None, None, View]:
         if syntax not in ("amqp", "mqtt"):
             raise ValueError(f"syntax {syntax!r} is neither amqp nor mqtt")

@@ -8,12 +8,14 @@ import {ApiError, events, get, identity, logOut} from "./api.js";
 import {fill, h} from "./dom.js";
 import {showLogin} from "./login.js";
 import {theme} from "./theme.js";
+import * as explain from "./explain.js";
 import * as overview from "./overview.js";
 import * as settings from "./settings.js";
 
-const PAGES = {overview, settings};
+const PAGES = {overview, explain, settings};
 const GROUPS = {
   "": ["overview"],
+  Messages: ["explain"],
   Access: ["settings"],
 };
 
