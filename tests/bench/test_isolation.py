@@ -13,7 +13,9 @@ def test_what_is_kept_is_the_median_of_the_rounds() -> None:
         for beside, us in ((90.0, 1.25), (98.0, 1.0), (97.0, 2.0))
     ]
     (found,) = isolation.kept(rows)
-    assert found == {"pot": "rate", "kept": 0.97, "least": 0.9, "most": 0.98, "kept_cpu": 0.8, "met": True}
+    assert found == {
+        "pot": "rate", "kept": 0.97, "least": 0.9, "most": 0.98, "kept_cpu": 0.8, "taken": 0.0, "met": True,
+    }
 
 
 @pytest.mark.parametrize("pot", list(isolation.POTS))

@@ -63,7 +63,7 @@ class Broker(Namespace):
         turns = Turns(ledger, next_turn, clock, cpu)
         shares = Shares(ledger, limits)
         flow = Flow(ledger, limits, turns.later, later)
-        paces = Paces(flow, ledger, later)
+        paces = Paces(flow, ledger, later, refusals_per_second=limits.refusals_per_second_max)
         self.everybody = EveryClient(shares, paces)
         self.namespaces = Namespaces(limits.namespaces_max, self._new_namespace, counts_of)
         self._swept_on = False  # the namespaces that a sweep has not come to wait for their turn
@@ -178,6 +178,7 @@ class Broker(Namespace):
         ledger.sessions.limit = limits.sessions_bytes_max
         ledger.subscriptions.limit = limits.subscriptions_bytes_max
         self.login_turns.percent = limits.logins_percent
+        self.paces.refusals.per_second = limits.refusals_per_second_max
 
     def use_permissions(self, permissions: Permissions) -> None:
         """Put other permissions in force in all namespaces (`Namespace.permit`)."""

@@ -75,6 +75,7 @@ class ProtocolConnection(ClientConnection, ABC):
         lane.note_activity(now)
         lane.receipts = broker.acknowledgements.for_lanes()
         self._refused = 0
+        self._refusals_noted = 0  # of them
         self._complained = False
 
     @property
@@ -180,7 +181,10 @@ class ProtocolConnection(ClientConnection, ABC):
         try:
             while (state := self.state) is not CLOSED and state is not VERIFYING:
                 if event is None:
-                    if (begun and self.broker.turns.over()) or self.continue_work():
+                    unfinished = (begun and self.broker.turns.over()) or self.continue_work()
+                    if self._refused != self._refusals_noted and self._refused_too_often(now):
+                        break
+                    if unfinished:
                         self._defer()
                         break
                     event = self.lane.advance(now)
@@ -222,6 +226,19 @@ class ProtocolConnection(ClientConnection, ABC):
         if gate is None:
             return False
         self.lane.hold_back(gate)
+        return True
+
+    def _refused_too_often(self, now: float) -> bool:
+        """Requests were refused: must its client wait (core/refusal_rates.py)?"""
+        count, self._refusals_noted = self._refused - self._refusals_noted, self._refused
+        if self.client is None or self.state is not ConnectionState.CONNECTED:
+            return False
+        bucket = self.broker.paces.refused_too_often(self.client.subscriber.share.principal, count, now)
+        if bucket is None:
+            return False
+        self.lane.hold_back(bucket.gate)
+        self._wait_for_blocker(now)
+        self.broker.paces.wait_refused(bucket, now)
         return True
 
     def _defer(self) -> None:

@@ -143,7 +143,11 @@ class DueMessages:
         if session is None or session.client is not None:
             client = session.client if session is not None else None
             outbox = client.outbox if client is not None else self._outbox(delayed.publisher)
-            return self._publishing.deliver(delayed, Direct(self._publishing.ledger, delayed.message, outbox), now)
+            pace, outbox.pace = outbox.pace, None  # its rate was paid when it was accepted
+            try:
+                return self._publishing.deliver(delayed, Direct(self._publishing.ledger, delayed.message, outbox), now)
+            finally:
+                outbox.pace = pace
         sender = Direct(self._publishing.ledger, delayed.message, session.window.stand_in())
         try:
             return self._publishing.deliver(delayed, sender, now)

@@ -139,6 +139,13 @@ class Limits:
             "never wait"
         ),
     ] = 5
+    refusals_per_second_max: Annotated[
+        int, Ge(0), Le(1_000_000), Unit("requests"),
+        Reason(
+            "requests of one user or address that are refused, a second; above it its connections are not read from "
+            "for a while, as a refusal takes as long as a hundred messages; 0: as many as there are"
+        ),
+    ] = 250
     idle_seconds_max: Annotated[
         float, Ge(0), Le(86_400), Unit("seconds"),
         Reason(

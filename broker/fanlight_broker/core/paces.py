@@ -21,12 +21,17 @@ from fanlight_broker.core.flow import FREED_AT_ONCE, Flow, Later
 from fanlight_broker.core.login_rates import LoginRates
 from fanlight_broker.core.metrics import BoundedCounts
 from fanlight_broker.core.quota import HeldQuota, Holder, Per, Quota
+from fanlight_broker.core.refusal_rates import RefusalRates
+from fanlight_broker.core.subscriber import Client
 from fanlight_broker.wire.ledger import Ledger
+from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.outbox import Outbox
 from fanlight_broker.wire.token_bucket import BucketChain, TokenBucket
 
 GONE_MAX: Final = 100_000  # holders of each kind without a client whose debts are remembered: some 900 bytes each
-SECONDS_MIN: Final = 0.001  # between two looks at one bucket
+# Between two looks at one bucket: each costs some 100 µs, whatever it lets go on. Less for a small bucket, so that it
+# is not full before.
+SECONDS_MIN, SECONDS_LEAST = 0.01, 0.001
 
 
 @dataclass(slots=True)
@@ -51,12 +56,15 @@ class SharedPace:
 class Paces:
     """later  calls back after this many seconds, with the time; without it the next `sweep` does what is due"""
 
-    def __init__(self, flow: Flow, ledger: Ledger, later: Later | None = None) -> None:
+    def __init__(
+        self, flow: Flow, ledger: Ledger, later: Later | None = None, *, refusals_per_second: int = 0
+    ) -> None:
         self.held = 0  # publishers, each time that one had to wait
         self.sat_out = 0  # subscribers, each time that one began to wait, while none of the same bucket did
         self.refused = 0  # messages
         self.held_by, self.sat_out_by, self.refused_by = BoundedCounts(), BoundedCounts(), BoundedCounts()  # by quotas
         self.logins = LoginRates()
+        self.refusals = RefusalRates(refusals_per_second)
         self._flow = flow
         self._ledger = ledger
         self._later = later
@@ -127,10 +135,13 @@ class Paces:
         if pace is None:
             pace = self._of[holder] = SharedPace(TokenBucket(now=now), TokenBucket(now=now))
             pace.deliver.on_wait = self._wait_to_be_sent
-        if pace.publish.gate is None:
-            pace.publish.gate = Outbox(self._nowhere, 1, "pause")
+        self._give_gate(pace.publish)
         self._gone[holder.per].discard(holder)
         pace.clients += 1
+
+    def _give_gate(self, bucket: TokenBucket) -> None:
+        if bucket.gate is None:
+            bucket.gate = Outbox(self._nowhere, 1, "pause")
 
     def _leave(self, holder: Holder, now: float) -> None:
         pace, gone = self._of[holder], self._gone[holder.per]
@@ -160,9 +171,25 @@ class Paces:
         self.held += 1
         bucket.held += 1
         self.held_by.add(bucket.label)
+        self._open_later(bucket, now)
+
+    def refused_too_often(self, principal: str, count: int, now: float) -> TokenBucket | None:
+        """Requests of a client of a principal were refused. Returns the bucket with the gate that it has to wait for
+        (`wait_refused`); None: it goes on.
+        """
+        bucket = self.refusals.note(principal, count, now)
+        if bucket is not None:
+            self._give_gate(bucket)
+        return bucket
+
+    def wait_refused(self, bucket: TokenBucket, now: float) -> None:
+        """The client waits for the gate."""
+        self._open_later(bucket, now)
+
+    def _open_later(self, bucket: TokenBucket, now: float) -> None:
         if bucket.gate not in self._gates:
             self._gates[bucket.gate] = bucket
-            self._set(bucket, now + bucket.seconds(now), now)
+            self._set(bucket, now + pause(bucket, now), now)
 
     def _wait_to_be_sent(self, bucket: TokenBucket) -> None:
         """A subscriber waits for this bucket; as one of several it is looked at with the others."""
@@ -170,19 +197,20 @@ class Paces:
         bucket.held += 1
         self.sat_out_by.add(bucket.label)
         now = self._ledger.now
-        self._set(bucket, now + bucket.seconds(now), now)
+        self._set(bucket, now + pause(bucket, now), now)
 
     # -- by the clock -----------------------------------------------------------------------------------------------
 
     def sweep(self, now: float) -> None:
         """Let those go on that may, and forget those that owe nothing."""
         self.logins.sweep(now)
+        self.refusals.sweep(now)
         for gone in self._gone.values():
             for holder in gone.due(now, len(gone)):
                 del self._of[holder]
         for bucket in self._due.due(now, len(self._due)):
             if self._let_go_on(bucket, now):
-                self._due.set(bucket, now + max(SECONDS_MIN, bucket.seconds(now)))
+                self._due.set(bucket, now + pause(bucket, now))
         first = self._due.first
         if first is not None:
             self._set_timer(first, now)
@@ -207,7 +235,7 @@ class Paces:
         """Its rates have changed: those who wait may have to wait for less long."""
         for bucket in (pace.publish, pace.deliver):
             if bucket.gate in self._gates or bucket.waits:
-                self._set(bucket, now + bucket.seconds(now), now)
+                self._set(bucket, now + pause(bucket, now), now)
 
     @staticmethod
     def _sit_no_more(outbox: Outbox) -> None:
@@ -230,8 +258,29 @@ class Paces:
             self.sweep(now)
 
 
+def pay(client: Client | None, message: Message, now: float) -> None:
+    """A message counts at its publisher's rate that is not fanned out now: it is delayed, repeated or refused."""
+    pace = client.outbox.pace if client is not None else None
+    if pace is not None:
+        pace.take(1, len(message.topic) + len(message.payload), now)
+
+
+def holding(pace: BucketChain | None, now: float) -> TokenBucket | None:
+    """The bucket that the next message of a publisher has to wait for, where what comes too fast waits."""
+    if pace is None:
+        return None
+    return next((each for each in pace.buckets if not each.refusing and each.owes_now(now)), None)
+
+
 def limits(bucket: TokenBucket) -> bool:
     return min(bucket.messages_rate, bucket.octets_rate) < inf
+
+
+def pause(bucket: TokenBucket, now: float) -> float:
+    """Seconds until the next look at a bucket that somebody waits for."""
+    rates = ((bucket.messages_burst, bucket.messages_rate), (bucket.octets_burst, bucket.octets_rate))
+    filled = min((burst / rate for burst, rate in rates if rate < inf), default=inf)
+    return max(bucket.seconds(now), min(SECONDS_MIN, max(SECONDS_LEAST, filled / 2)))
 
 
 def chain(buckets: Sequence[TokenBucket]) -> BucketChain | None:

@@ -27,9 +27,9 @@ from fanlight_broker.core.acknowledgements import Acknowledgements
 from fanlight_broker.core.delayed import Delayed
 from fanlight_broker.core.delayed_message import DelayedMessage
 from fanlight_broker.core.enforcement import Enforcement
-from fanlight_broker.core.errors import FanlightError, QueueFull
+from fanlight_broker.core.errors import FanlightError, QueueFull, RateExceeded
 from fanlight_broker.core.marks import Mark, Marks
-from fanlight_broker.core.paces import Paces
+from fanlight_broker.core.paces import Paces, pay
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.retained import Retained
 from fanlight_broker.core.rewriting import Output, outputs_of
@@ -215,6 +215,7 @@ class Publishing:
                     if receipt is not None:
                         # The first one may not be stored yet.
                         self._commit(partial(receipt, REPEATED), sender, route)
+                    pay(client, message, now)
                     return REPEATED
             if publication.due is not None:
                 return self._put_off(publication, publication.due, sender, now, receipt, since)
@@ -231,6 +232,8 @@ class Publishing:
             if can_wait(sender):
                 blocker = self.acknowledgements.blocker(message, wanted, waits=waits)
         except FanlightError as error:
+            if not isinstance(error, RateExceeded):
+                pay(client, message, now)
             return Refused(error)
         if blocker is not None:
             sender.hold_back(blocker)
@@ -263,6 +266,7 @@ class Publishing:
             sender.hold_back(blocker)
             return HELD
         id = self.delayed.add(publication.message, due, now, publisher)
+        pay(publisher.client, publication.message, now)
         if mark is not None and publisher.client is not None:
             self.marks.advance(mark, publisher.client)
         if publication.identifier is not None:
@@ -395,6 +399,8 @@ class Publishing:
             routed += direct.routed
             if each.message.retain:
                 self._retain(each.message, publisher, each.route, now)
+        if outputs and not counted:  # all of it is delayed
+            pay(publisher.client, outputs[0].message, now)
         return routed
 
     def _send(self, mark: Mark | None, route: Route, sender: Sender) -> bool:

@@ -180,3 +180,54 @@ def test_pots_are_bounded_by_a_quota_beside_the_share() -> None:
     assert [fields[0] == 13 for fields in answers] == [False] * 3 + [True] * 2
     assert "has used up its quota of subscriptions" in answers[-1][3]
     assert answers[-1][4] == {"limit": "quota subscriptions", "value": 3}
+
+
+def test_what_is_delayed_counts_when_it_is_published_and_not_when_it_is_due() -> None:
+    world = native_world(publish_messages=2)
+    subscriber, publisher = subscribed(world), open_native(world, FAST)
+    publisher.send(native.frame(3, None, "a", b"x", None, None, None, None, {"delay": 5.0}) * 4)
+    assert (len(world.broker.delayed), publisher.held_back) == (2, True)
+    world.pass_time(1.0)
+    assert len(world.broker.delayed) == 4
+    publisher.vanish()  # nobody is there whom they could be counted for when they are due
+    again = open_native(world, FAST)
+    again.send(native.publish("a", b"y") * 9)
+    assert got(subscriber) == 0
+    world.pass_time(5.0)
+    assert got(subscriber) == 4 + 2  # what waited, and the burst: what was due was paid
+
+
+@pytest.mark.parametrize("what", ["a repetition", "no permission"])
+def test_what_goes_nowhere_counts_all_the_same(what: str) -> None:
+    world = native_world(publish_messages=10)
+    publisher = open_native(world, FAST)
+    mark = ["p", 0, 7] if what == "a repetition" else None
+    topic = "a" if mark else "$SYS.a"
+    publisher.send(native.frame(3, 1, topic, b"x", None, None, None, mark) * 30)
+    assert len(publisher.frames()) == 10
+    world.pass_time(0.5)
+    assert len(publisher.frames()) == 5
+
+
+def test_many_that_wait_for_a_quick_bucket_are_let_go_on_together() -> None:
+    world = native_world(publish_messages=1_000, burst_seconds=0.1)
+    subscriber, publisher = subscribed(world), open_native(world, FAST)
+    publisher.send(native.publish("a", b"x") * 200)
+    assert got(subscriber) == 100
+    world.pass_time(0.005)
+    assert got(subscriber) == 0  # each look takes as long as a hundred messages
+    world.pass_time(0.0051)
+    assert got(subscriber) == 10
+    for _ in range(9):
+        world.pass_time(0.0101)
+    assert got(subscriber) == 90
+    assert world.broker.paces.held <= 11
+
+
+def test_a_bucket_that_is_full_before_is_looked_at_more_often() -> None:
+    world = native_world(publish_messages=1_000, burst_seconds=0.004)
+    subscriber, publisher = subscribed(world), open_native(world, FAST)
+    publisher.send(native.publish("a", b"x") * 50)
+    for passed in (4, 2, 2, 2):
+        assert got(subscriber) == passed
+        world.pass_time(0.0021)

@@ -350,7 +350,10 @@ class AmqpConnection(AmqpHandshake):
                 self.broker.finish()
 
     def notify_held(self, held: bool, seconds: float) -> None:
-        self._say_blocked(held or self.broker.position.refusing, "a consumer is slow, or the store is full")
+        why = "a consumer is slow, the store is full, or too many requests were refused"
+        if self.outbox.pace is not None and self.lane.blocker in [each.gate for each in self.outbox.pace.buckets]:
+            why = "published faster than its quota allows"
+        self._say_blocked(held or self.broker.position.refusing, why)
 
     def _say_blocked(self, blocked: bool, why: str = "") -> None:
         """connection.blocked or unblocked, once, to clients that have announced it."""

@@ -12,6 +12,7 @@ from math import inf
 from typing import Any
 
 from fanlight_broker.core.errors import FanlightError, InvalidTopic, NotPermitted, QueueFull
+from fanlight_broker.core.paces import holding
 from fanlight_broker.core.permissions import Action
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.publishing import HELD, Accepted, Refused, Repeated
@@ -214,6 +215,10 @@ class ChannelPublisher:
     def publish_held(self, held: HeldMessage, now: float) -> bool | None:
         """One message of a transaction. None: it has to wait. False: it was refused. Raises AmqpError, NotPermitted."""
         broker = self._connection.broker
+        bucket = holding(self._connection.outbox.pace, now)  # the lane looks at it for the frame tx.commit alone
+        if bucket is not None:
+            self._connection.lane.hold_back(bucket.gate)
+            return None
         publication, encoded = self._made(held.method, held.header, held.payload, now)
         sender = HeldSender(broker.ledger, publication.message, self._connection)
         outcome = broker.publishing.accept(publication, sender, now)
