@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fanlight_broker import __version__
 from fanlight_broker.admin.gatekeeper import MetricsAccess
@@ -18,14 +18,20 @@ from fanlight_broker.encryption import Encryption
 from fanlight_broker.inspecting import Inspecting
 from fanlight_broker.listeners import Listeners
 from fanlight_broker.listening import log_listening, opening, reachable
+from fanlight_broker.net.clock import monotonic
 from fanlight_broker.net.https import TlsServer
 from fanlight_broker.parts import Apply, Part, PartError
 from fanlight_broker.process_usage import process_usage
+from fanlight_broker.wire.message import Format
+
+if TYPE_CHECKING:
+    from fanlight_broker.admin.api.operated import Operated
+    from fanlight_broker.admin.slices import Slices
 
 
 class Administration(Part):
     """sources  the metrics of all parts, asked for once, when it is opened; actions: what they can be asked to do;
-    views: what they show
+    views: what they show; format: in which messages are kept that come by HTTP
     """
 
     name = "http"
@@ -36,12 +42,12 @@ class Administration(Part):
         self, settings: Settings, core: Core, access: Authentication, encryption: Encryption, listeners: Listeners,
         inspecting: Inspecting, sources: Callable[[], Sequence[MetricSource]],
         actions: Callable[[], Mapping[str, Callable[..., Any]]] = dict,
-        views: Callable[[], Mapping[str, PartView]] = dict,
+        views: Callable[[], Mapping[str, PartView]] = dict, *, format: Format,
     ) -> None:
         self.settings = settings
         self._core, self._access, self._encryption = core, access, encryption
         self._listeners, self._inspecting, self._sources, self._actions = listeners, inspecting, sources, actions
-        self._views = views
+        self._views, self._format = views, format
 
     async def open(self) -> None:
         settings = self.settings
@@ -54,7 +60,17 @@ class Administration(Part):
             requests_per_second_max=settings.http_requests_per_second_max,
             https=self._https(), metrics=metrics_access_of(settings), protocol_check=self._listeners.port_guide.check,
             enforcement=self._core.broker.enforcement, actions=self._actions(),
-            views=self._views(), dashboard=settings.dashboard,
+            views=self._views(), dashboard=settings.dashboard, operate=self._operate,
+            login_required=lambda: self._access.required,
+        )
+
+    def _operate(self, slices: "Slices") -> "Operated":
+        """What the API works on, once the first client of HTTP has come."""
+        from fanlight_broker.admin.api.operated import Operated
+
+        return Operated(
+            self._core.broker, self._inspecting.inspection, monotonic, __version__, self._format, slices,
+            self._sources(), self._actions(), self._views(),
         )
 
     def views(self) -> Mapping[str, PartView]:

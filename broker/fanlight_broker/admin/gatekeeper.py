@@ -56,23 +56,47 @@ class Gatekeeper:
 
     async def check(
         self, request: "web.BaseRequest", *, local: bool, action: Action = Action.ADMIN_READ, quiet: bool = False
-    ) -> None:
-        """quiet: a denial is not counted.
+    ) -> Identity:
+        """Returns who it is. quiet: a denial is not counted.
 
         Raises AuthenticationFailed, or NotPermitted: also for a host name that is not this machine's.
         """
+        identity = await self.identity(request, local=local)
+        self.permit(request, identity, action, quiet=quiet)
+        if action is Action.ADMIN_WRITE:
+            audit.note("admin", user=identity.user, address=request.remote or "", protocol="http", action=request.path)
+        return identity
+
+    async def identity(self, request: "web.BaseRequest", *, local: bool) -> Identity:
+        """Who it is, by the credentials of the request. Raises AuthenticationFailed, NotPermitted."""
         identity = await self._identity(request)
         if identity.anonymous and local and not _is_local_name(request.host):
             raise NotPermitted("without credentials, ask by address: http://127.0.0.1 or http://localhost")
+        return identity
+
+    def permit(
+        self, request: "web.BaseRequest", identity: Identity, action: Action, *, quiet: bool = False
+    ) -> None:
+        """Raises NotPermitted."""
         if self._enforcement is not None:
-            origin = Origin(
-                identity.groups, self._certified(request), request.remote or "", "https" if request.secure else "http",
-                own=identity.permissions,
-            )
+            origin = self.origin_of(request, identity)
             asker = origin.asker(identity.user if identity.verified else "", "", "http")
             self._enforcement.check_asker(asker, action, quiet=quiet)
-        if action is Action.ADMIN_WRITE:
-            audit.note("admin", user=identity.user, address=request.remote or "", protocol="http", action=request.path)
+
+    def origin_of(self, request: "web.BaseRequest", identity: Identity) -> Origin:
+        """What permissions may know of who asks, beside the name."""
+        return Origin(
+            identity.groups, self._certified(request), request.remote or "", "https" if request.secure else "http",
+            own=identity.permissions,
+        )
+
+    async def login(self, request: "web.BaseRequest", user: str, password: str) -> Identity:
+        """Who it is, by a user name and password that a page has sent. Raises AuthenticationFailed."""
+        return await self._authenticator.authenticate(user, password, request.remote or "")
+
+    def stands(self, identity: Identity) -> bool:
+        """Are the credentials by which somebody has logged in still valid?"""
+        return self._authenticator.stands(identity)
 
     async def check_metrics(self, request: "web.BaseRequest", *, local: bool) -> None:
         """The same for /metrics."""

@@ -21,7 +21,7 @@ from fanlight_broker.core.ports import Authenticator, Inspection, ProtocolCheck
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from fanlight_broker.admin.requests import Requests
+    from fanlight_broker.admin.requests import Operate, Requests
 
 COUNTERS: Final = {
     "http_requests": "HTTP requests answered",
@@ -78,12 +78,15 @@ class AdminServer:
         actions: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
         views: Mapping[str, PartView] = MappingProxyType({}),
         dashboard: bool = False,
+        operate: "Operate | None" = None,
+        login_required: Callable[[], bool] = lambda: False,
     ) -> None:
         sources = (*sources, MetricSource(COUNTERS, counters=self._counters))
         self._https = https
         self._protocol_check = protocol_check
         self.gatekeeper = Gatekeeper(authenticator, metrics or MetricsAccess(), self._certified, enforcement)
         self._actions, self._views, self._dashboard = actions, views, dashboard
+        self._operate, self._login_required = operate, login_required
         self._inspection, self._sources, self._version = inspection, sources, version
         self._host, self._asked_port = host, port
         self._connections_max = connections_max
@@ -150,7 +153,7 @@ class AdminServer:
             self._inspection, self._sources, self.gatekeeper, version=self._version,
             per_second_max=self._requests_per_second_max,
             local=lambda secure: self._tls_local if secure else self._local, actions=self._actions,
-            views=self._views, dashboard=self._dashboard,
+            views=self._views, dashboard=self._dashboard, operate=self._operate, login_required=self._login_required,
         )
         return BoundedServer(
             self._requests.handle, connection_seconds_max=self._connection_seconds_max,

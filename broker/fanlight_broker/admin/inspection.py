@@ -155,7 +155,7 @@ class InspectionApi:
         syntax, client = query.get("syntax", "amqp"), query.get("client") or None
         try:
             explained = yield from self._inspection.explain(
-                query["topic"], syntax=syntax, client=client, limit=limit_of(query), fields=_fields(query),
+                query["topic"], syntax=syntax, client=client, limit=limit_of(query), fields=fields_of(query),
                 namespace=query.get("namespace", ""), near=number_of(query, "near", 0, 0, 100),
             )
         except ValueError as error:
@@ -163,7 +163,7 @@ class InspectionApi:
         return 200, dict(explained)
 
 
-def _fields(query: Query) -> dict[str, Any] | None:
+def fields_of(query: Query) -> dict[str, Any] | None:
     """The fields of a message, by the names that selectors have for them; None: they are not given."""
     if "fields" not in query:
         return None

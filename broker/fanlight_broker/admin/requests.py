@@ -9,6 +9,9 @@ from typing import Any, Final
 from aiohttp import web
 
 from fanlight_broker import event_log
+from fanlight_broker.admin.api.api import Api
+from fanlight_broker.admin.api.dispatch import BASE
+from fanlight_broker.admin.api.operated import Operated
 from fanlight_broker.admin.dashboard_files import DashboardFiles
 from fanlight_broker.admin.gatekeeper import Gatekeeper
 from fanlight_broker.admin.inspection import METRICS, PATHS, InspectionApi, place_asked
@@ -36,6 +39,8 @@ _CHALLENGE: Final = {"WWW-Authenticate": 'Basic realm="fanlight", charset="UTF-8
 
 _log = event_log.get("http")
 
+Operate = Callable[[Slices], Operated]
+
 
 class Requests:
     """Answers the requests of one listener.
@@ -44,14 +49,15 @@ class Requests:
     actions  by their paths: what a POST does, which returns what is answered, or raises FanlightError
     views    by their paths: what parts show of themselves
     dashboard  whether browsers get the page at /
+    operate  makes what the API works on, given what shares the loop; None: there is no API
     """
 
     def __init__(
         self, inspection: Inspection, sources: Sequence[MetricSource], gatekeeper: Gatekeeper, *, version: str,
         per_second_max: float, local: Callable[[bool], bool],
         actions: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
-        views: Mapping[str, PartView] = MappingProxyType({}),
-        dashboard: bool = False,
+        views: Mapping[str, PartView] = MappingProxyType({}), dashboard: bool = False, operate: Operate | None = None,
+        login_required: Callable[[], bool] = lambda: False,
     ) -> None:
         self.count = 0
         self._gatekeeper = gatekeeper
@@ -65,6 +71,9 @@ class Requests:
         self._local = local
         self._actions = actions
         self._files = DashboardFiles() if dashboard else None
+        self._http_api = None if operate is None else Api(
+            operate(self._slices), gatekeeper, local=local, headers=_HEADERS, login_required=login_required
+        )
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """The answer, whatever fails."""
@@ -72,6 +81,8 @@ class Requests:
         pace = self._health_pace if request.path in OPEN else self._pace
         if (seconds := pace.wait(asyncio.get_running_loop().time())) > 0:
             await asyncio.sleep(seconds)
+        if self._http_api is not None and (request.path == BASE or request.path.startswith(f"{BASE}/")):
+            return await self._http_api.handle(request)
         try:
             return await self._answer(request)
         except AuthenticationFailed as error:

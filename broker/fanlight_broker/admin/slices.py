@@ -8,6 +8,7 @@ Views take turns, so that all of them together use at most a quarter of the loop
 import asyncio
 import time
 from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Final, TypeVar
 
 from fanlight_broker.core.turns import TURN_SECONDS
@@ -25,14 +26,17 @@ class Slices:
         self._clock = clock
         self._turns = asyncio.Lock()
 
-    async def made(self, steps: Generator[None, None, Made]) -> Made:
-        """What the generator returns; its exceptions are raised."""
+    async def made(
+        self, steps: Generator[None, None, Made], around: Callable[[], AbstractContextManager[object]] = nullcontext
+    ) -> Made:
+        """What the generator returns; its exceptions are raised. around: what is around each slice."""
         while True:
             async with self._turns:
                 began = self._clock()
                 try:
-                    while self._clock() - began < SLICE_SECONDS:
-                        next(steps)
+                    with around():
+                        while self._clock() - began < SLICE_SECONDS:
+                            next(steps)
                 except StopIteration as end:
                     made: Made = end.value
                     return made

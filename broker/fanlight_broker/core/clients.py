@@ -30,6 +30,7 @@ log: Final = event_log.get("core")
 
 INBOX_PREFIX: Final = f"{INBOX_ROOT.decode()}."
 INBOX_BYTES: Final = 16
+KICKED: Final = "kicked"  # the reason given to a connection that an operator ends
 INBOXES_TOGETHER: Final = 64  # that one call of the system makes random bytes for
 _tokens: Final[list[str]] = []  # for the next inboxes
 
@@ -44,6 +45,7 @@ class EveryClient:
         self.too_large = 0  # messages and wills, by a quota
         self.maximum = 0  # most that were connected at the same time
         self.connects = 0
+        self.kicked = 0  # connections that an operator has ended
 
     def __len__(self) -> int:
         return len(self.by_number)
@@ -163,6 +165,18 @@ class Clients:
             port=client.port, reason=reason, lost=client.outbox.lost,
         )
         return self._flow.forget(client, now)
+
+    def kick(self, client: Client, text: str, *, at_once: bool = False) -> None:
+        """End a client's connection, as an operator wants. Its session, if it outlives connections, stays.
+
+        text     for the client, where its protocol can say it
+        at_once  what is unsent is lost, and counted; otherwise it has time to read it
+        """
+        self.everybody.kicked += 1
+        if at_once:
+            client.connection.cut_off(KICKED, text)
+        else:
+            client.connection.say_goodbye(KICKED, text)
 
     def quota_of(self, asker: Asker, limits: Mapping[str, int] | None) -> Quota:
         """The quota of a client's principal. limits: those that are known of the user alone, if that is the principal.

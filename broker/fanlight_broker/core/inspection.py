@@ -35,6 +35,7 @@ COUNTERS: Final[Mapping[str, str]] = {
     "connections_refused": "Connections refused by a limit",
     "connections_revoked": "Connections ended because their credentials were changed or deleted",
     "connections_expired": "Connections ended because their credentials have expired",
+    "connections_kicked": "Connections ended by an operator",
     "handshakes_failed": "Connections whose handshake failed, of any kind",
     "tls_handshakes_failed": "Connections whose TLS handshake failed",
     "websocket_handshakes_failed": "Connections whose WebSocket handshake failed",
@@ -182,6 +183,7 @@ class BrokerInspection:
         summed = all_counts(broker.everywhere(), broker.namespaces.gone)
         known = {
             **summed,
+            "connections_kicked": broker.everybody.kicked,
             "messages_in": ledger.messages_in,
             "messages_out": ledger.messages_out,
             "bytes_in": ledger.bytes_in,

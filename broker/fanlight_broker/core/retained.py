@@ -298,9 +298,21 @@ class Retained(RetainedTable):
 
     def get(self, topic: bytes, syntax: str, now: float) -> Message | None:
         """The value of one topic."""
+        entry = self.find(topic, syntax, now)
+        return None if entry is None else entry.message
+
+    def find(self, topic: bytes, syntax: str, now: float) -> RetainedEntry | None:
+        """The entry of one topic that has a value."""
         id = self.by_key.get(canonical(topic, SYNTAXES.index(syntax)))
         entry = None if id is None else self.entries[id]
-        return None if entry is None or entry.message.expired(now) else entry.message
+        return None if entry is None or entry.message.expired(now) else entry
+
+    def clear(self, entry: RetainedEntry) -> bool:
+        """Clear the value of a topic. False if it is another one's by now."""
+        if entry.id >= len(self.entries) or self.entries[entry.id] is not entry:
+            return False
+        self._remove(entry.id)
+        return True
 
     def wanted_by(self, condition: "Condition | None") -> Callable[[Message], bool] | None:
         """Is a selector true of a message? Valid for this turn. None: there is no selector."""

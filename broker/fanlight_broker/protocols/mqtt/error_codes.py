@@ -29,6 +29,7 @@ GOODBYES: Final[dict[str, ReasonCode]] = {
     "taken_over": ReasonCode.SESSION_TAKEN_OVER,
     "shutting_down": ReasonCode.SERVER_SHUTTING_DOWN,
     "idle_timeout": ReasonCode.KEEP_ALIVE_TIMEOUT,
+    "kicked": ReasonCode.ADMINISTRATIVE_ACTION,
     "slow_consumer": ReasonCode.QUOTA_EXCEEDED,
     "too_many_connections": ReasonCode.QUOTA_EXCEEDED,
     "credentials_expired": ReasonCode.MAXIMUM_CONNECT_TIME,

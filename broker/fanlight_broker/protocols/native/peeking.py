@@ -1,15 +1,12 @@
-"""QUEUE peek: the messages that wait in a queue, which stay there (section 3.10).
+"""QUEUE peek: the messages that wait in a queue, which stay there (section 3.10)."""
 
-Of a named queue, those on the disk are fetched into memory, as for a consumer. Of a session or a queue group, which has
-nobody to fetch them for, they are only read.
-"""
-
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from fanlight_broker.core import errors
 from fanlight_broker.core.namespace import Namespace
+from fanlight_broker.core.peeking import Waiting, peek_named, peek_waiting
 from fanlight_broker.core.permissions import Action
 from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.topics import syntax_of
@@ -17,8 +14,6 @@ from fanlight_broker.core.work_queue import WorkQueue
 from fanlight_broker.protocols.native.codec import PACKER
 from fanlight_broker.protocols.native.fields import Fields, OptionMap
 from fanlight_broker.protocols.native.shown import shown_message
-from fanlight_broker.wire.message import Message
-from fanlight_broker.wire.operating import in_memory, peek, read_soon
 from fanlight_broker.wire.queue import Queue
 
 PEEKED: Final = 10
@@ -27,7 +22,6 @@ PEEKED_BYTES: Final = 1_024  # of a payload
 
 Answer = Callable[[Mapping[str, Any]], None]
 Bounds = tuple[int, int]  # messages, and bytes of each payload
-Waiting = tuple[Message, int, float | None]  # deliveries so far, and when it came
 
 
 class Peeking:
@@ -45,7 +39,7 @@ class Peeking:
             min(PEEKED_BYTES if size is None else size, self._room() // 2),
         )
 
-    def _answer(self, waiting: Iterable[Waiting], size: int, total: int, answer: Answer) -> None:
+    def _answer(self, size: int, answer: Answer, waiting: Sequence[Waiting], total: int) -> None:
         now, room = self._broker.ledger.now, self._room()
         shown: list[dict[str, Any]] = []
         for message, attempt, since in waiting:
@@ -59,42 +53,17 @@ class Peeking:
             shown.append(item)
         answer({"messages": shown, "waiting": total})
 
-    # -- named queues -------------------------------------------------------------------------------------------------
-
     def named(self, queue: WorkQueue, bounds: Bounds, answer: Answer) -> None:
         """Of a named queue."""
         count, size = bounds
-        inside = queue.inside
-        show = partial(self._show, queue, count, size, answer)
-        if in_memory(inside.queue) < min(count, len(inside.queue)):
-            read_soon(inside, partial(self._broker.turns.later, show))
-        else:
-            show()
-
-    def _show(self, queue: WorkQueue, count: int, size: int, answer: Answer) -> None:
-        if self._broker.queues.get(queue.name) is not queue:  # it has ended meanwhile
-            answer({"messages": [], "waiting": 0})
-        else:
-            self._answer(peek(queue.inside.queue, count), size, len(queue.inside.queue), answer)
-
-    # -- sessions and groups ------------------------------------------------------------------------------------------
+        peek_named(self._broker, queue, count, partial(self._answer, size, answer))
 
     def other(self, client: Client, arguments: OptionMap, bounds: Bounds, answer: Answer) -> None:
         """Of a session or a queue group. Raises NotPermitted, NoSuchQueue."""
         for action in (Action.SUBSCRIBE, Action.QUEUE):
             self._broker.enforcement.check_filter(client.subscriber, action, b"#", "amqp", whole=True)
-        queue = self._queue_of(arguments)
         count, size = bounds
-        head: list[Waiting] = [(message, 0, None) for message, _, _ in peek(queue, count)]
-        total = len(queue)
-
-        def show(rest: Sequence[Message]) -> None:
-            self._answer([*head, *((message, 0, None) for message in rest)], size, total, answer)
-
-        if len(head) < min(count, total):
-            self._broker.queues.journal.read_waiting(queue, count - len(head), show)
-        else:
-            show(())
+        peek_waiting(self._broker, self._queue_of(arguments), count, partial(self._answer, size, answer))
 
     def _queue_of(self, arguments: OptionMap) -> Queue:
         name = arguments.text("session")

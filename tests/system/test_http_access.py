@@ -1,0 +1,186 @@
+"""Who may use /api/v1: logins by cookie, forged requests, permissions, and what the audit log says of it."""
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from http.cookies import SimpleCookie
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fanlight_bench.launch import fanlightd
+from tests.conftest import StartBroker, TestBroker
+from tests.system.http_api import Answer, ApiClient
+from tests.system.test_credentials import reload
+
+PERMISSIONS = """\
+[[allow]]
+user = "root"
+everything = "#"
+admin = ["read", "write"]
+
+[[allow]]
+user = "guest"
+admin = ["read"]
+
+[[allow]]
+user = "clerk"
+admin = ["read", "write"]
+publish = "clerk.#"
+
+[default]
+connect = "allow"
+"""
+PASSWORD = "wonder"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("access")
+    for name in ("root", "guest", "clerk", "nobody"):
+        command = [fanlightd(), "user", "add", str(path / "users.toml"), name, "--stdin"]
+        subprocess.run(command, input=f"{PASSWORD}\n", text=True, check=True, timeout=60, capture_output=True)
+    (path / "permissions.toml").write_text(PERMISSIONS)
+    return path
+
+
+@pytest.fixture(scope="module")
+def broker(folder: Path, start_module_broker: StartBroker) -> TestBroker:
+    return start_module_broker(
+        users_file=str(folder / "users.toml"), permissions=str(folder / "permissions.toml"),
+        audit_log=str(folder / "audit.log"),
+    )
+
+
+@pytest.fixture
+def api(broker: TestBroker) -> ApiClient:
+    return ApiClient(broker.http_url)
+
+
+def log_in(api: ApiClient, user: str) -> tuple[ApiClient, str, Answer]:
+    """Who has the cookie, the token for what changes something, and the answer."""
+    answer = api("POST", "/login", {"user": user, "password": PASSWORD})
+    assert answer.status == 200, answer.octets
+    (morsel,) = SimpleCookie(answer.headers["Set-Cookie"]).values()
+    return ApiClient(api.url, {"Cookie": f"{morsel.key}={morsel.value}"}), answer.body["csrf"], answer
+
+
+def notes(folder: Path, holds: Any) -> list[dict[str, Any]]:
+    """Lines of kind `admin`, once some are there of which it holds: they are written behind."""
+    with (folder / "audit.log").open() as file:
+        found: list[dict[str, Any]] = []
+        for line in follow(file):
+            note = json.loads(line)
+            if note["kind"] == "admin":
+                found.append(note)
+                if holds(note):
+                    return found
+    raise AssertionError
+
+
+def follow(file: Any) -> Iterator[str]:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        line = file.readline()
+        if line:
+            yield line
+        else:
+            time.sleep(0.02)
+
+
+def test_without_credentials_there_is_only_the_login(api: ApiClient) -> None:
+    answer = api("GET", "/connections")
+    assert (answer.status, answer.headers["WWW-Authenticate"]) == (401, 'Bearer realm="fanlight"')
+    who = api.ok("GET", "/login")
+    assert who == {
+        "user": "", "anonymous": True, "by": "none", "read": False, "write": False, "login_required": True,
+        "csrf": None, "expires_seconds": None,
+    }
+    assert "wrong user name" in api.refused(401, "POST", "/login", {"user": "root", "password": "wrong"})
+    api.refused(401, "GET", "/connections", Cookie="fanlight_session=forged")
+
+
+def test_a_login_is_a_cookie_and_a_token(api: ApiClient) -> None:
+    root, csrf, answer = log_in(api, "root")
+    cookie = answer.headers["Set-Cookie"]
+    assert all(each in cookie for each in ("HttpOnly", "SameSite=Strict", "Path=/"))
+    assert answer.body["by"] == "login"
+    assert 0 < answer.body["expires_seconds"] <= 1_800
+    assert root.ok("GET", "/login") | {"expires_seconds": 0} == answer.body | {"expires_seconds": 0}
+    root.ok("GET", "/overview")
+    body = {"topic": "a", "payload": ""}
+    assert "X-CSRF-Token" in root.refused(403, "POST", "/messages", body)
+    root.refused(403, "POST", "/messages", body, X_CSRF_Token="0" * 64)
+    root.ok("POST", "/messages", body, X_CSRF_Token=csrf)
+    other, its_csrf, _ = log_in(api, "root")
+    root.refused(403, "POST", "/messages", body, X_CSRF_Token=its_csrf)
+    assert "Max-Age=0" in root("DELETE", "/login", X_CSRF_Token=csrf).headers["Set-Cookie"]
+    root.refused(401, "GET", "/overview")
+    other.ok("GET", "/overview")
+
+
+def test_pages_of_other_sites_change_nothing(api: ApiClient, broker: TestBroker) -> None:
+    root, csrf, _ = log_in(api, "root")
+    body = {"topic": "a", "payload": ""}
+    for client in (root, api.as_user("root", PASSWORD)):
+        for origin in ("http://evil.example", "null", broker.http_url.replace("127.0.0.1", "localhost")):
+            client.refused(403, "POST", "/messages", body, X_CSRF_Token=csrf, Origin=origin)
+        client.refused(403, "POST", "/messages", body, X_CSRF_Token=csrf, Sec_Fetch_Site="cross-site")
+        client.ok("POST", "/messages", body, X_CSRF_Token=csrf, Origin=broker.http_url, Sec_Fetch_Site="same-origin")
+    api.refused(403, "POST", "/login", {"user": "root", "password": PASSWORD}, Origin="http://evil.example")
+
+
+def test_reading_and_changing_are_two_permissions(api: ApiClient) -> None:
+    guest, csrf, answer = log_in(api, "guest")
+    assert (answer.body["read"], answer.body["write"]) == (True, False)
+    guest.ok("GET", "/connections")
+    assert "admin:write" in guest.refused(403, "DELETE", "/connections/1", X_CSRF_Token=csrf)
+    nobody = api.as_user("nobody", PASSWORD)
+    assert "admin:read" in nobody.refused(403, "GET", "/connections")
+    assert nobody.ok("GET", "/login")["read"] is False
+    clerk = api.as_user("clerk", PASSWORD)
+    clerk.ok("POST", "/messages", {"topic": "clerk.1"})
+    assert "publish" in clerk.refused(403, "POST", "/messages", {"topic": "other"})
+
+
+def test_every_change_is_noted(api: ApiClient, folder: Path) -> None:
+    clerk = api.as_user("clerk", PASSWORD)
+    clerk.ok("PUT", "/retained/clerk.note", {"payload": "my secret payload"})
+    clerk.refused(404, "DELETE", "/connections/123456")
+    clerk.ok("DELETE", "/retained?filter=clerk.%23")
+    found = notes(folder, lambda note: note.get("cleared") == 1)
+    put, kick, clear = [
+        {name: value for name, value in note.items() if name != "time"} for note in found if note["user"] == "clerk"
+    ][-3:]
+    assert put == {
+        "kind": "admin", "user": "clerk", "address": "127.0.0.1", "protocol": "http",
+        "action": "PUT /api/v1/retained/{topic}", "status": 200,
+        "asked": {"topic": "clerk.note", "syntax": "amqp", "qos": 1},
+    }
+    assert (kick["status"], kick["result"]) == (404, "there is no connection 123456")
+    assert clear["asked"]["filter"] == "clerk.#"
+    text = (folder / "audit.log").read_text()
+    assert PASSWORD not in text
+    assert "my secret payload" not in text
+
+
+def test_one_user_has_so_many_logins(api: ApiClient) -> None:
+    first, _, _ = log_in(api, "guest")
+    for _ in range(16):
+        last, _, _ = log_in(api, "guest")
+    first.refused(401, "GET", "/overview")
+    last.ok("GET", "/overview")
+
+
+def test_a_login_ends_with_the_credentials(folder: Path, start_broker: StartBroker, tmp_path: Path) -> None:
+    users = tmp_path / "users.toml"
+    users.write_text((folder / "users.toml").read_text())
+    users.chmod(0o600)
+    broker = start_broker(users_file=str(users))
+    root, _, _ = log_in(ApiClient(broker.http_url), "root")
+    root.ok("GET", "/overview")
+    subprocess.run([fanlightd(), "user", "rm", str(users), "root"], check=True, timeout=60, capture_output=True)
+    reload(broker)
+    root.refused(401, "GET", "/overview")
