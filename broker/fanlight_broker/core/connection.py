@@ -15,6 +15,7 @@ transport advances the lane itself as long as the lane is `ready`, and calls `pr
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from enum import Enum, auto
 from functools import partial
 from typing import Any, Final
@@ -386,6 +387,9 @@ class ProtocolConnection(ClientConnection, ABC):
 
     def use_badge(self, badge: Badge | None) -> None:
         self.lane.badge = badge
+
+    def recheck(self) -> Iterator[None]:
+        return iter(())
 
     def use_quota(self, quota: Quota) -> None:
         most = quota.least("message_bytes")

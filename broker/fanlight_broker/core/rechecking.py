@@ -98,6 +98,7 @@ class Rechecking:
         if wrong:
             self.ended += 1
             client.connection.say_goodbye(REASON, wrong)
+        yield from client.connection.recheck()
         yield from self._subscriptions(subscriber)
 
     def _subscriptions(self, subscriber: Subscriber) -> Iterator[None]:

@@ -9,7 +9,7 @@ subscriber, so that a session can have subscriptions and messages before its cli
 has no sessions have none. The three refer to each other, so they are in one file.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -107,6 +107,10 @@ class ClientConnection(Protocol):
         """This is the badge of its client's permission class from now on; None: everything is permitted."""
         ...
 
+    def recheck(self) -> Iterator[None]:
+        """Other permissions are in force: end what they do not allow, beside subscriptions and consumers; in steps."""
+        ...
+
     def use_quota(self, quota: Quota) -> None:
         """This is its client's quota from now on."""
         ...
@@ -124,6 +128,10 @@ class ClosedConnection:
     def cut_off(self, reason: str, text: str) -> None: ...
     def unblocked(self) -> None: ...
     def use_badge(self, badge: Badge | None) -> None: ...
+
+    def recheck(self) -> Iterator[None]:
+        return iter(())
+
     def use_quota(self, quota: Quota) -> None: ...
     def notify_held(self, held: bool, seconds: float) -> None: ...
 

@@ -5,20 +5,24 @@
 The loop over the input, and the life cycle of all connections, are in core/connection.py; state.py has what is legal.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from fanlight_broker import event_log
 from fanlight_broker.core import errors
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.connection import ConnectionState
+from fanlight_broker.core.errors import NotPermitted
+from fanlight_broker.core.permissions import Action
 from fanlight_broker.core.ports import Transport
 from fanlight_broker.core.subscriber import Client, Subscriber
 from fanlight_broker.core.subscription import Subscription
+from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.protocols.amqp import connection_methods as first
 from fanlight_broker.protocols.amqp.channel import AmqpChannel
 from fanlight_broker.protocols.amqp.delivery_times import READINGS
 from fanlight_broker.protocols.amqp.errors import AmqpError, amqp_error, frame_error, reply_text
+from fanlight_broker.protocols.amqp.fields import SYNTAX, TOPIC_EXCHANGE, exchange_topic
 from fanlight_broker.protocols.amqp.format import FORMAT
 from fanlight_broker.protocols.amqp.frames import HEARTBEAT, PROTOCOL_HEADER, FrameType, check_heartbeat
 from fanlight_broker.protocols.amqp.handshake import HANDSHAKE, NO_METHOD, AmqpHandshake
@@ -26,7 +30,7 @@ from fanlight_broker.protocols.amqp.methods import AnyMethod, decode_method, ids
 from fanlight_broker.protocols.amqp.options import AmqpCounts, AmqpOptions
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 from fanlight_broker.protocols.amqp.state import LEGAL, ON_CHANNELS, Phase
-from fanlight_broker.protocols.amqp.vhost import Vhost, Vhosts
+from fanlight_broker.protocols.amqp.vhost import DeclaredQueue, Vhost, Vhosts
 from fanlight_broker.wire.inbox import ReceiveBuffer
 from fanlight_broker.wire.lane import TOO_LARGE
 
@@ -304,6 +308,29 @@ class AmqpConnection(AmqpHandshake):
             for queue in self._vhost.owned(self):
                 self.broker.queues.end(queue.work, "connection_ended")
         self._properties = {}
+
+    def recheck(self) -> Iterator[None]:
+        """An exclusive queue is its client's, as a subscription is: it ends if a binding is not permitted any more."""
+        for queue in self._vhost.owned(self) if self._vhost is not None else ():
+            yield from self._recheck_bindings(queue)
+
+    def _recheck_bindings(self, queue: DeclaredQueue) -> Iterator[None]:
+        name, vhost = queue.work.name, self.vhost
+        for binding in vhost.exchanges.bindings_to(name):
+            yield
+            if vhost.find(name) is not queue:
+                return
+            if binding.source != TOPIC_EXCHANGE and not self._may_read(exchange_topic(binding.source, binding.key)):
+                self.broker.queues.end(queue.work, "not_permitted")  # of amq.topic its consumers are asked
+
+    def _may_read(self, filter: bytes) -> bool:
+        try:
+            self.broker.enforcement.check_filter(
+                self.subscriber, Action.SUBSCRIBE, filter, SYNTAXES[SYNTAX], whole=True
+            )
+        except NotPermitted:
+            return False
+        return True
 
     def farewell(self, reason: str, text: str) -> bytes | None:
         if self.phase is Phase.HEADER:

@@ -256,3 +256,26 @@ def test_a_path_is_closed_by_what_denies_it(
     assert got == []
     counters = ends.world.broker.enforcement.counters()
     assert counters[f"{action}_denied"] == 1, counters
+
+
+@pytest.mark.parametrize(
+    ("exchange", "key", "denied"),
+    [
+        ("amq.topic", "a.#", "a/#"), ("amq.topic", "a.b", "a/b"), ("amq.topic", "a.#", "$queue/own"),
+        ("e", "#", "$exchange/e/#"), ("e", "k.b", "$exchange/e/k/b"), ("e", "#", "$queue/own"),
+    ],
+)  # fmt: skip
+def test_what_was_permitted_ends_when_other_permissions_are_in_force(exchange: str, key: str, denied: str) -> None:
+    ends = Ends()
+    ends.r.declare("own", exclusive=True)
+    do(ends.r, entity.QueueBind(queue="own", exchange=exchange, routing_key=key))
+    ends.r.consume("own", "c", no_ack=True)
+    routed_by = "a.b" if exchange == "amq.topic" else "k.b"
+    ends.publish(routed_by, exchange)
+    assert [each.body for each in ends.r.got()] == [b"secret"]
+    ends.world.broker.use_permissions(Reference(deny("subscribe", denied, user="r"), ALL))
+    ends.world.turn()
+    assert [each.method for each in ends.r.got()] == [basic.BasicCancel("c", True)]
+    ends.publish(routed_by, exchange)
+    assert ends.r.got() == []
+    assert ends.r.close_reason is None

@@ -283,12 +283,12 @@ class Exchanges:
             yield from self._bindings_of(each)
 
     def bindings_to(self, queue: str) -> Iterator[Binding]:
-        """Those of one queue."""
+        """Those of one queue. They may change meanwhile."""
         destination = self._queues.get(queue)
         if destination is None:
             return
-        for source in destination.sources:
-            for entry in source.bound[destination]:
+        for source in list(destination.sources):
+            for entry in list(source.bound.get(destination, ())):
                 yield _binding(source, destination, entry)
 
     def _bindings_of(self, exchange: AmqpExchange) -> Iterator[Binding]:
