@@ -33,7 +33,7 @@ SHIPPED := -e ./matchcore -e ./permissions -e ./broker -e './clients/python[cli]
 WITHOUT := --no-build-isolation --no-deps -e ./archive -e ./pipeline
 
 .DEFAULT_GOAL := help
-.PHONY: help setup archive run test simulate crash-test demo bench bench-matchers bench-peers coverage fuzz test-sanitize test-research lint format dist spark image clean distclean
+.PHONY: help setup archive run test simulate crash-test demo bench bench-matchers bench-peers coverage fuzz test-sanitize test-research lint format dist deb version board spark image clean distclean
 
 help:
 	@echo 'Fanlight, a publish/subscribe message broker. Start here:'
@@ -57,6 +57,7 @@ help:
 	@echo '  make coverage       line coverage of Python and Cython, by folder'
 	@echo '  make test-research  build the matchers of the literature, and test them'
 	@echo '  make dist           a wheel and a source distribution of each package, into dist/'
+	@echo '  make deb            the Debian package, into dist/; needs debhelper and python3-pip'
 	@echo '  make spark          what docs/pipeline.md needs: PySpark into $(VENV), 500 MB, two minutes; it needs a Java 17'
 	@echo '  make image          the container image, with docker (or ENGINE=podman)'
 	@echo '  make clean          remove what was built;  make distclean  removes $(VENV) too'
@@ -215,6 +216,17 @@ dist: same-python $(STAMPS)/built
 	@rm -rf dist
 	for folder in $(ALL); do $(BIN)/python -m build --no-isolation --outdir dist $$folder || exit 1; done
 	@ls -l dist
+
+# For Debian and Ubuntu, of the Python that the system has: PYTHON=/usr/bin/python3 where another one made $(VENV).
+deb: same-python $(STAMPS)/built
+	@sh scripts/build_deb.sh $(BIN)/python dist
+
+# VERSION is the one place; the copies that each distribution needs are written anew. NEW=0.2.0
+version: same-python
+	@$(BIN)/python scripts/set_version.py '$(NEW)'
+
+board: same-python $(STAMPS)/venv
+	@$(BIN)/python scripts/make_board.py > grafana/fanlight.json
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -17,6 +17,7 @@ from fanlight_broker import __version__, audit, early, logs
 from fanlight_broker.assembly import Assembly, assemble
 from fanlight_broker.config import Settings, SettingsError, apply_reload, reload, reloadable_changes
 from fanlight_broker.parts import PartError
+from fanlight_broker.supervisor import Supervisor
 
 log: Final = logs.get("app")
 
@@ -32,6 +33,7 @@ class Application:
         self._stop_now = asyncio.Event()
         self._reloading: asyncio.Future[None] | None = None
         self._reloads_wanted = False
+        self._supervisor = Supervisor()
 
     async def run(self) -> int:
         """Serve until a stop is requested. Returns the exit code. Raises PartError."""
@@ -42,11 +44,14 @@ class Application:
         try:
             await self.parts.start()
             log.info("ready", version=__version__, slow_policy=self.settings.limits.slow_policy.value)
+            self._supervisor.ready("accepts clients")
             await self._stopping.wait()
             await self._end_reload()
+            self._supervisor.stopping("drains: says goodbye to clients, and sends what waits for them")
             await self._drain()
         finally:
             await self.parts.stop()
+            self._supervisor.ended()
             log.info("stopped", **self._summary())
         return self.parts.exit_code
 
@@ -89,9 +94,14 @@ class Application:
             self._reloading = asyncio.ensure_future(self._reload_all())
 
     async def _reload_all(self) -> None:
-        while self._reloads_wanted:
-            self._reloads_wanted = False
-            await self.reload()
+        self._supervisor.reloading()
+        try:
+            while self._reloads_wanted:
+                self._reloads_wanted = False
+                await self.reload()
+        finally:
+            if not self._stopping.is_set():  # STOPPING=1 has the last word
+                self._supervisor.ready("accepts clients")
 
     async def reload(self) -> None:
         """Read the settings again, and the files that they name. If anything is wrong, nothing changes."""

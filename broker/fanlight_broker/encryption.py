@@ -1,11 +1,17 @@
 """TLS as a part: the certificate for all TLS ports. SIGHUP reads it again, in a thread: it may have long lists."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Final
 
+from fanlight_broker.admin.metric_source import MetricSource
 from fanlight_broker.config import Settings
 from fanlight_broker.net.tls import Tls, TlsError, TlsFiles
 from fanlight_broker.parts import Apply, Part, PartError, SideThread
+
+HELP: Final = {
+    "certificate_expires_timestamp_seconds": "When the certificate of the TLS ports expires, in seconds since 1970",
+}
 
 
 class Encryption(Part):
@@ -25,6 +31,11 @@ class Encryption(Part):
 
     async def stop(self) -> None:
         self._thread.stop()
+
+    def metrics(self) -> Sequence[MetricSource]:
+        if (tls := self.tls) is None:
+            return ()
+        return (MetricSource(HELP, gauges=lambda: {"certificate_expires_timestamp_seconds": tls.expires}),)
 
     async def prepare(self, settings: Settings) -> None:
         self._prepared = None

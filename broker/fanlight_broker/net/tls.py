@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from fanlight_broker.net.revocations import revoked_in
+from fanlight_broker.net.validity import expires_in
 
 FILE_BYTES_MAX: Final = 4 * 1024 * 1024  # a chain has some KiB; the system's whole set of CAs a quarter of a MiB
 
@@ -49,6 +50,7 @@ class Tls:
     """
 
     context: ssl.SSLContext
+    expires: float  # the certificate does, in seconds since 1970
 
     def __init__(self, files: TlsFiles) -> None:
         self.prepare(files)()
@@ -58,10 +60,11 @@ class Tls:
 
         It may run in a thread. pause: called now and then, every 1 ms or so, while a long list is read.
         """
-        context, revoked = read(files), read_revoked(files, pause)
+        context, revoked, expires = read(files), read_revoked(files, pause), read_expiry(files)
 
         def apply() -> None:
             self.context, self._revoked, self._client_name = context, revoked, files.client_name
+            self.expires = expires
 
         return apply
 
@@ -106,6 +109,14 @@ def read_revoked(files: TlsFiles, pause: Callable[[], None] | None = None) -> fr
         return revoked_in(_text(files.client_crl, "tls_client_crl"), pause)
     except ValueError as error:
         raise TlsError(f"tls_client_crl {files.client_crl}: {error}") from None
+
+
+def read_expiry(files: TlsFiles) -> float:
+    """When the server's own certificate expires, in seconds since 1970. Raises TlsError."""
+    try:
+        return expires_in(_text(files.certificate, "tls_certificate"))
+    except ValueError as error:
+        raise TlsError(f"tls_certificate {files.certificate}: {error}") from None
 
 
 def _load_certificate(context: ssl.SSLContext, files: TlsFiles) -> None:
