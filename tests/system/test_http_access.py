@@ -1,5 +1,6 @@
 """Who may use /api/v1: logins by cookie, forged requests, permissions, and what the audit log says of it."""
 
+import asyncio
 import json
 import subprocess
 import time
@@ -10,9 +11,11 @@ from typing import Any
 
 import pytest
 
+import fanlight.sync
 from fanlight_bench.launch import fanlightd
 from tests.conftest import StartBroker, TestBroker
 from tests.system.http_api import Answer, ApiClient
+from tests.system.mqtt_peer import MqttPeer
 from tests.system.test_credentials import reload
 
 PERMISSIONS = """\
@@ -29,6 +32,7 @@ admin = ["read"]
 user = "clerk"
 admin = ["read", "write"]
 publish = "clerk.#"
+subscribe = "clerk.#"
 
 [default]
 connect = "allow"
@@ -143,6 +147,34 @@ def test_reading_and_changing_are_two_permissions(api: ApiClient) -> None:
     clerk = api.as_user("clerk", PASSWORD)
     clerk.ok("POST", "/messages", {"topic": "clerk.1"})
     assert "publish" in clerk.refused(403, "POST", "/messages", {"topic": "other"})
+
+
+async def leave_a_session(broker: TestBroker) -> None:
+    fields = {"user_name": "root", "password": PASSWORD.encode(), "session_expiry_interval": 600}
+    async with await MqttPeer.connect(broker.mqtt_port, "away", **fields):
+        pass
+
+
+def test_what_is_in_a_message_is_for_those_who_may_subscribe_to_it(api: ApiClient, broker: TestBroker) -> None:
+    root, guest, clerk = (api.as_user(name, PASSWORD) for name in ("root", "guest", "clerk"))
+    for topic in ("clerk.a", "others.a"):
+        root.ok("PUT", f"/retained/{topic}", {"payload": "secret"})
+    with fanlight.sync.connect(broker.url.replace("//", f"//root:{PASSWORD}@")) as client:
+        client.queues.add("clerk-queue", "clerk.#")
+        client.queues.add("others-queue", "others.#")
+    asyncio.run(leave_a_session(broker))
+    for path in ("/retained/others.a", "/queues/others-queue/messages"):
+        root.ok("GET", path)
+        for who in (guest, clerk):
+            assert who.refused(403, "GET", path).startswith("no permission: subscribe others.")
+    root.ok("GET", "/sessions/away/messages")
+    for who in (guest, clerk):
+        assert who.refused(403, "GET", "/sessions/away/messages") == "no permission: subscribe #"
+    for path in ("/retained/clerk.a", "/queues/clerk-queue/messages"):
+        clerk.ok("GET", path)
+        guest.refused(403, "GET", path)
+    assert {row["topic"] for row in guest.items("/retained?filter=*.a")} == {"clerk.a", "others.a"}  # without payloads
+    root.ok("DELETE", "/retained?filter=*.a")
 
 
 def test_every_change_is_noted(api: ApiClient, folder: Path) -> None:

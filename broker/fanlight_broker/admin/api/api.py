@@ -41,9 +41,9 @@ class Api:
             *LoginOperations(gatekeeper, self.logins, login_required=login_required).operations(),
             *self.overview.operations(),
             *Connections(operated).operations(),
-            *SessionOperations(operated).operations(),
+            *SessionOperations(operated, publishers).operations(),
             *SubscriptionOperations(operated).operations(),
-            *RetainedOperations(operated, messages).operations(),
+            *RetainedOperations(operated, messages, publishers).operations(),
             *QueueOperations(operated, publishers).operations(),
             *messages.operations(),
         )

@@ -1,4 +1,8 @@
-"""Who publishes what comes by HTTP: a subscriber without a connection, for one request."""
+"""Who publishes what comes by HTTP, and reads what is shown: a subscriber without a connection, for one request.
+
+To see views is one permission (`admin:read`); to see what is in a message is another, `subscribe` on its topic, as for
+any client.
+"""
 
 from fanlight_broker.admin.api.declared import Call
 from fanlight_broker.admin.gatekeeper import Gatekeeper

@@ -125,6 +125,7 @@ class QueueOperations:
 
     async def peek(self, call: Call) -> dict[str, Any]:
         home, queue = self._find(call, call["name"])
+        home.queues.check_reader(self._publishers.of(call, home), queue)
         return await peeked(self._operated, call, partial(peek_named, home, queue, call["limit"]))
 
     async def purge(self, call: Call) -> dict[str, Any]:

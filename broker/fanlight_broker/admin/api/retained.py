@@ -9,6 +9,7 @@ from fanlight_broker.admin.api.lists import NAMESPACE, SYNTAX, Id, Listing, page
 from fanlight_broker.admin.api.messages import CONTENT, PUBLISHED, MessageOperations
 from fanlight_broker.admin.api.operated import Operated
 from fanlight_broker.admin.api.problems import ApiError, BadParameter
+from fanlight_broker.admin.api.publisher import Publishers
 from fanlight_broker.admin.api.shown import MESSAGE, href, message_view, text_of
 from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.permissions import Action
@@ -25,8 +26,8 @@ Row = tuple[Namespace, RetainedEntry]
 
 
 class RetainedOperations:
-    def __init__(self, operated: Operated, messages: MessageOperations) -> None:
-        self._operated, self._messages = operated, messages
+    def __init__(self, operated: Operated, messages: MessageOperations, publishers: Publishers) -> None:
+        self._operated, self._messages, self._publishers = operated, messages, publishers
         self._keys: dict[str, Any] = {
             "topic": lambda row: text_of(row[1].message.topic), "size": lambda row: len(row[1].message.payload),
             "qos": lambda row: row[1].message.qos, "namespace": lambda row: row[0].name,
@@ -107,6 +108,7 @@ class RetainedOperations:
 
     def show(self, call: Call) -> dict[str, Any]:
         home, entry = self._find(call)
+        home.enforcement.check(self._publishers.of(call, home), Action.SUBSCRIBE, call["topic"], call["syntax"])
         return {
             **message_view(entry.message, self._operated.clock(), PAYLOAD_SHOWN), "client": entry.origin,
             "own": entry.own, "href": address_of(home, entry),

@@ -10,6 +10,7 @@ from fanlight_broker.admin.api.lists import NAMESPACE, Id, Listing, page_of
 from fanlight_broker.admin.api.operated import Operated
 from fanlight_broker.admin.api.peeking import peeked
 from fanlight_broker.admin.api.problems import ApiError
+from fanlight_broker.admin.api.publisher import Publishers
 from fanlight_broker.admin.api.shown import PEEK, PEEKED, href
 from fanlight_broker.core.inspection import session_view
 from fanlight_broker.core.peeking import peek_waiting
@@ -24,8 +25,8 @@ SESSION = shape(
 
 
 class SessionOperations:
-    def __init__(self, operated: Operated) -> None:
-        self._operated = operated
+    def __init__(self, operated: Operated, publishers: Publishers) -> None:
+        self._operated, self._publishers = operated, publishers
         broker = operated.broker
         self.listing: Listing[Session] = Listing(
             rows=self._rows, count=lambda: sum(len(home.sessions) for home in broker.everywhere()),
@@ -72,6 +73,9 @@ class SessionOperations:
 
     async def peek(self, call: Call) -> dict[str, Any]:
         session, home = self._find(call), self._operated.home(call["namespace"])
+        reader = self._publishers.of(call, home)
+        for action in (Action.SUBSCRIBE, Action.QUEUE):  # as QUEUE peek natively
+            home.enforcement.check_filter(reader, action, b"#", "amqp", whole=True)
         return await peeked(
             self._operated, call, partial(peek_waiting, home, session.window.queue, call["limit"])
         )
