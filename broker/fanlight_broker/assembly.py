@@ -12,6 +12,7 @@ from fanlight_broker.administration import Administration
 from fanlight_broker.archiving import Archiving
 from fanlight_broker.auditing import Auditing
 from fanlight_broker.authentication import Authentication
+from fanlight_broker.bridging.part import Bridging
 from fanlight_broker.config import Settings
 from fanlight_broker.core.protocol_part import ProtocolPart
 from fanlight_broker.core_part import Core
@@ -54,6 +55,7 @@ def assemble(settings: Settings) -> Assembly:
     archiving = Archiving(settings, core)
     storing = store_part(settings, core)
     permitting, ruling, quotas = Permitting(settings, core), Ruling(settings, core), QuotaPart(settings, core)
+    bridging = Bridging(settings, core)
     listeners = Listeners(settings, PROTOCOLS, core, authentication, encryption)
     inspecting = Inspecting(settings, core, listeners, archiving, storing, lambda: parts.ready)
     administration = Administration(
@@ -61,7 +63,7 @@ def assemble(settings: Settings) -> Assembly:
         lambda: parts.actions(), lambda: parts.views(), format=PROTOCOLS[0].formats[0],
     )
     parts = Parts([
-        auditing, authentication, encryption, core, archiving, storing, permitting, quotas, ruling, listeners,
+        auditing, authentication, encryption, core, archiving, storing, permitting, quotas, ruling, bridging, listeners,
         inspecting, Measuring(), administration,
     ])
     return Assembly(parts, inspecting.summary)

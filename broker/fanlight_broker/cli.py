@@ -106,6 +106,14 @@ def check_config(arguments: argparse.Namespace) -> int:
         except tls.TlsError as error:
             print(f"fanlightd: {error}", file=sys.stderr)
             return Exit.FAILED
+    if loaded.settings.bridges is not None:
+        from fanlight_broker.bridging.part import read as read_bridges
+
+        try:
+            read_bridges(loaded.settings.bridges)
+        except PartError as error:
+            print(f"fanlightd: {error}", file=sys.stderr)
+            return Exit.FAILED
     for warning in loaded.warnings:
         print(f"fanlightd: warning: {warning}", file=sys.stderr)
     print(effective(loaded))

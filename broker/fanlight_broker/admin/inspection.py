@@ -123,6 +123,11 @@ class InspectionApi:
             return 404, {"error": "AMQP is turned off: see the setting amqp"}
         return view({"limit": str(limit), "offset": str(offset)})
 
+    def bridges(self, query: Query) -> Answer | Steps | Awaitable[Answer]:
+        if (view := self._views.get("/bridges")) is None:
+            return 404, {"error": "no bridges are set: see the setting bridges"}
+        return view(query)
+
     def quotas(self, query: Query) -> Steps:
         limit, order = limit_of(query), choice_of(query, "by", QUOTA_ORDERS, QUOTA_ORDERS[0])
         offset = number_of(query, "offset", 0, 0, SORTED_MAX - limit)
@@ -239,6 +244,11 @@ PATHS: Final[Mapping[str, Path]] = {
         "AMQP's vhosts, policies, exchanges, queues and bindings, as objects of RabbitMQ's file; "
         f"limit (to {ROWS_MAX}), offset",
         InspectionApi.definitions,
+        PAGE,
+    ),
+    "/bridges": Path(
+        f"bridges to other brokers: state, what waits, what passed; limit (to {ROWS_MAX}), offset",
+        InspectionApi.bridges,
         PAGE,
     ),
     "/topics": Path(

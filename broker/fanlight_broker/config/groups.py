@@ -88,6 +88,12 @@ QUOTAS = SettingGroup(
 A file of quotas says what each user or address may use, and how fast it may publish. Without one everybody has a share
 of each pot, and no rate. [quotas.md](quotas.md) has all of it.""",
 )
+BRIDGES = SettingGroup(
+    "Bridges",
+    """\
+A file of bridges says which messages go to another broker and come from it, and how it is reached.
+[bridge.md](bridge.md) has all of it.""",
+)
 LOGS = SettingGroup(
     "Logs",
     """\

@@ -14,6 +14,7 @@ from fanlight_broker.config.groups import (
     ACCESS,
     ARCHIVE,
     AUDIT,
+    BRIDGES,
     HOOK,
     LOGS,
     PERMISSIONS,
@@ -415,6 +416,10 @@ class Settings(
     quotas: Annotated[
         Path | None, QUOTAS, Unit("path"),
         Reason("what each user or address may use, and how fast; TOML, read again on SIGHUP"),
+    ] = None
+    bridges: Annotated[
+        Path | None, BRIDGES, Unit("path"),
+        Reason("bridges to other brokers, TOML, read again on SIGHUP"),
     ] = None
     audit_log: Annotated[
         Path | None, AUDIT, NeedsRestart(), Unit("path"),

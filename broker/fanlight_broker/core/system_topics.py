@@ -98,6 +98,7 @@ class SystemTopics:
         self._loads = {name: LoadAverage() for name in LOADS}
         self._published_at: float | None = None
         self._published: dict[str, str] = {}
+        self.sources: list[Callable[[], Mapping[str, str]]] = []  # of more values, by their names below the root
 
     def sweep(self, now: float) -> None:
         """Publish if it is due; if $SYS is turned off, clear what was published."""
@@ -120,14 +121,30 @@ class SystemTopics:
                 for name, load in self._loads.items() for window, average in load.averages.items()
             },
         }
+        for source in self.sources:
+            said |= source()
+        for name in self._published.keys() - said.keys():
+            self._clear(name, now)
+            del self._published[name]
         for name, text in said.items():
-            if self._published.get(name) != text:
-                self._published[name] = text
-                self._publishing.announce(message_of(name, text), now)
+            self._say(name, text, now)
+
+    def announce(self, name: str, text: str, now: float) -> None:
+        """Publish a value of one of `sources` at once, if $SYS is not turned off."""
+        if self.limits.sys_interval_seconds:
+            self._say(name, text, now)
+
+    def _say(self, name: str, text: str, now: float) -> None:
+        if self._published.get(name) != text:
+            self._published[name] = text
+            self._publishing.announce(message_of(name, text), now)
+
+    def _clear(self, name: str, now: float) -> None:
+        self._publishing.retained.put(message_of(name, ""), now, own=True)  # an empty payload clears it
 
     def _withdraw(self, now: float) -> None:
         for name in self._published:
-            self._publishing.retained.put(message_of(name, ""), now, own=True)  # an empty payload clears it
+            self._clear(name, now)
         self._published.clear()
         self._published_at = None
 
