@@ -35,6 +35,8 @@ COPY matchcore matchcore
 COPY permissions permissions
 COPY archive archive
 COPY broker broker
+# A folder of the dashboard is a link to it.
+COPY clients/js clients/js
 COPY clients/python clients/python
 RUN for folder in $(python scripts/dependencies.py --folders "broker:${EXTRA}" clients/python:cli); do \
       pip wheel --wheel-dir /wheels --no-deps --no-build-isolation "./$folder" || exit 1; done \

@@ -24,6 +24,7 @@ PLACES: Final = {
     "Dockerfile": (r"(?m)^ARG VERSION=",),
     "deploy/helm/fanlight/Chart.yaml": (r"(?m)^version: ", r'(?m)^appVersion: "'),
     "clients/js/package.json": (r'(?m)^  "version": "',),
+    "clients/js/src/connection.js": (r"(?m)^const AGENT = 'fanlight-js/",),
 }
 SKIPPED: Final = {".venv", "build", "node_modules", "dist"}
 

@@ -2,6 +2,7 @@
 
     /                   index.html, for those who accept text/html; for others it is the list of paths (inspection.py)
     /dashboard/<name>   a file of the folder dashboard/
+    /dashboard/fanlight/<name>   the client for JavaScript (clients/js/src), which dashboard/fanlight is a link to
 
 A path is looked up in the table and never becomes a file name, so no path leads out of the folder. The files are the
 same for everybody and have no secret, so they need no credentials; all that they show they ask the API for, which does.
@@ -21,6 +22,7 @@ TYPES: Final = {
     ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
 }
 INDEX: Final = "index.html"
+CLIENT: Final = "fanlight"
 PREFIX: Final = "/dashboard/"
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src {connect}; "
@@ -38,7 +40,10 @@ class DashboardFiles:
     """folder  where the files are; sockets: the ports of the WebSocket listeners that the page may connect to"""
 
     def __init__(self, folder: Path = FOLDER) -> None:
-        self._files = {each.name: _read(each) for each in sorted(folder.iterdir()) if each.suffix in TYPES}
+        self._files = {
+            each.relative_to(folder).as_posix(): _read(each)
+            for place in (folder, folder / CLIENT) for each in sorted(place.iterdir()) if each.suffix in TYPES
+        }
 
     def names(self) -> frozenset[str]:
         return frozenset(self._files)
