@@ -4,7 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from fanlight_broker import __version__
+from fanlight_broker import __version__, logs
+from fanlight_broker.admin.bounded import bounded
+from fanlight_broker.admin.event_feed import EventFeed
 from fanlight_broker.admin.gatekeeper import MetricsAccess
 from fanlight_broker.admin.history import History
 from fanlight_broker.admin.http import AdminServer, Https
@@ -51,6 +53,9 @@ class Administration(Part):
 
     async def open(self) -> None:
         settings = self.settings
+        self._level: str = settings.log_level
+        inspection, broker = self._inspecting.inspection, self._core.broker
+        self.feed = EventFeed(lambda: bounded(inspection.gauges(), broker.limits), self._dead_letters)
         self.history = History(self._sources(), process_usage)
         self.server = AdminServer(
             self._inspecting.inspection, self._access.authenticator, self._sources(),
@@ -67,11 +72,27 @@ class Administration(Part):
     def _operate(self, slices: "Slices") -> "Operated":
         """What the API works on, once the first client of HTTP has come."""
         from fanlight_broker.admin.api.operated import Operated
+        from fanlight_broker.admin.listener import lengthen
 
+        data = self.settings.data
         return Operated(
             self._core.broker, self._inspecting.inspection, monotonic, __version__, self._format, slices,
-            self._sources(), self._actions(), self._views(),
+            self._sources(), self._actions(), self._views(), self.feed,
+            None if data is None else data.absolute().parent, lengthen, lambda: self._listeners.handover.draining,
         )
+
+    def _dead_letters(self) -> dict[str, int]:
+        """So far, by namespace."""
+        return {home.name: home.queues.burial.dead for home in self._core.broker.everywhere()}
+
+    def actions(self) -> Mapping[str, Callable[..., Any]]:
+        return {"log_level": self._log_level}
+
+    def _log_level(self, wanted: str | None) -> str:
+        if wanted is not None:
+            logs.reconfigure(level=wanted, burst_max=self.settings.log_burst_max)
+            self._level = wanted
+        return self._level
 
     def views(self) -> Mapping[str, PartView]:
         return {"/history": self.history.view, "/settings": self._settings_view}
@@ -99,6 +120,7 @@ class Administration(Part):
         with opening("http_port", settings.http_host, settings.http_port):
             await self.server.start()
         self.history.start()
+        self.feed.start()
         self._listening("http", settings.http_host, self.server.port, "")
         if self._encryption.tls is not None:
             host = settings.http_tls_host or settings.http_host
@@ -111,6 +133,7 @@ class Administration(Part):
 
     async def stop(self) -> None:
         self.history.stop()
+        self.feed.stop()
         await self.server.stop()
 
     def reload(self, settings: Settings) -> Apply:
@@ -118,6 +141,7 @@ class Administration(Part):
 
     def _use(self, settings: Settings, metrics: MetricsAccess) -> None:
         self.settings = settings
+        self._level = settings.log_level
         self.server.gatekeeper.use(metrics)
 
 

@@ -9,7 +9,7 @@ What is started and stopped is a list of parts (parts.py), which assembly.py mak
 import asyncio
 import signal
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 import uvloop
 
@@ -34,6 +34,8 @@ class Application:
         self._reloading: asyncio.Future[None] | None = None
         self._reloads_wanted = False
         self._supervisor = Supervisor()
+        self._one_reload = asyncio.Lock()
+        self.parts.offer("reload", self.reload)
 
     async def run(self) -> int:
         """Serve until a stop is requested. Returns the exit code. Raises PartError."""
@@ -103,8 +105,15 @@ class Application:
             if not self._stopping.is_set():  # STOPPING=1 has the last word
                 self._supervisor.ready("accepts clients")
 
-    async def reload(self) -> None:
-        """Read the settings again, and the files that they name. If anything is wrong, nothing changes."""
+    async def reload(self) -> dict[str, Any]:
+        """Read the settings again, and the files that they name. If anything is wrong, nothing changes.
+
+        Returns what is in force now, and what needs a restart; or why nothing has changed.
+        """
+        async with self._one_reload:  # one is asked for by a signal, others by HTTP
+            return await self._reload()
+
+    async def _reload(self) -> dict[str, Any]:
         try:
             loaded = reload(self.settings)
             changes = reloadable_changes(self.settings, loaded.settings)
@@ -116,16 +125,16 @@ class Application:
             reason = "; ".join(map(str, problems))
             audit.note("reload_failed", reason=reason)
             log.error("reload_failed", reason=reason, advice="the settings in force stay as they are")
-            return
+            return {"problems": [str(problem) for problem in problems]}
         for warning in loaded.warnings:
             log.warning("setting_ignored", reason=warning)
         self.settings = settings
         apply()
-        audit.note("reloaded", applied=[str(change) for change in changes.applied])
-        log.info(
-            "reloaded", applied=[str(change) for change in changes.applied],
-            needs_restart=[str(change) for change in changes.needs_restart],
-        )
+        applied, needs_restart = map(str, changes.applied), map(str, changes.needs_restart)
+        done = {"applied": list(applied), "needs_restart": list(needs_restart)}
+        audit.note("reloaded", applied=done["applied"])
+        log.info("reloaded", **done)
+        return done
 
     async def _end_reload(self) -> None:
         if self._reloading is not None and not self._reloading.done():

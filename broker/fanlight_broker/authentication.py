@@ -1,8 +1,8 @@
 """Authentication as a part: the authenticator, made from the settings, and its files read again on SIGHUP."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fanlight_broker import logs
 from fanlight_broker.admin.metric_source import MetricSource
@@ -35,6 +35,9 @@ class Authentication(Part):
     def required(self) -> bool:
         """Whether clients need credentials."""
         return not credentials_of(self.settings).anonymous_allowed
+
+    def actions(self) -> Mapping[str, Callable[..., Any]]:
+        return {"users": lambda: self.authenticator.known}
 
     async def open(self) -> None:
         settings = self.settings

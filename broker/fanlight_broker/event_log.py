@@ -22,7 +22,10 @@ Keys = dict[str, Any]
 class EventSink(Protocol):
     """Takes the events of all loggers, from any thread."""
 
-    level: int  # events below it are not passed to `write`
+    @property
+    def level(self) -> int:
+        """Events below it are not passed to `write`."""
+        ...
 
     def write(self, level: int, logger: str, event: str, keys: Keys) -> None:
         """Take one event. `exc_info` among the keys is an exception, or True for the one that is being handled."""

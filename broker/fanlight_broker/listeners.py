@@ -19,6 +19,7 @@ from fanlight_broker.core.listening_port import ListeningPort
 from fanlight_broker.core.protocol_part import PluginError, ProtocolPart
 from fanlight_broker.core_part import Core
 from fanlight_broker.encryption import Encryption
+from fanlight_broker.handover import Handover
 from fanlight_broker.listening import log_listening, opening, reachable
 from fanlight_broker.net.admission import Admission
 from fanlight_broker.net.clock import monotonic
@@ -58,6 +59,8 @@ class Listeners(Part):
         self._protocols: list[tuple[ProtocolPart, Listener]] = []
         self._poller: Poller | None = None
         self._draining = False
+        self._admission = Admission()
+        self.handover = Handover(core.broker, self._admission, monotonic)
 
     @property
     def _listeners(self) -> list[Listener]:
@@ -71,7 +74,7 @@ class Listeners(Part):
         except PluginError as error:
             raise PartError(str(error)) from error
         self._poller = new_poller(self.settings.tcp, self._core.flusher)
-        admission, shared = Admission(), ReceiveBuffer()
+        admission, shared = self._admission, ReceiveBuffer()
         for protocol in made:
             listener = Listener(
                 protocol.name, self._core.broker, protocol.connection, self._access.authenticator, clock=monotonic,
@@ -112,6 +115,7 @@ class Listeners(Part):
 
     async def drain(self, seconds: float) -> None:
         self._draining = True
+        self.handover.cancel()
         log.info("draining", connections=len(self._core.broker.everybody), grace_seconds=seconds)
         try:
             late = sum(await asyncio.gather(*(each.drain(seconds, GOODBYE) for each in self._listeners)))
@@ -122,6 +126,7 @@ class Listeners(Part):
             log.warning("grace_over", connections=late, reason="they did not read what they were still to get")
 
     async def stop(self) -> None:
+        self.handover.cancel()
         await self._stop_listeners()
         if self._poller is not None:
             self._poller.close()
@@ -142,7 +147,8 @@ class Listeners(Part):
 
     @property
     def ready(self) -> bool:
-        return not self._draining and all(listener.accepting for listener in self._listeners)
+        open_to_all = not self._draining and not self.handover.draining
+        return open_to_all and all(listener.accepting for listener in self._listeners)
 
     def counters(self) -> Mapping[str, int]:
         """Of all listeners together."""
@@ -155,7 +161,8 @@ class Listeners(Part):
         return {path: view for protocol, _ in self._protocols for path, view in protocol.views().items()}
 
     def actions(self) -> Mapping[str, Callable[..., Any]]:
-        return {path: act for protocol, _ in self._protocols for path, act in protocol.actions().items()}
+        own = {path: act for protocol, _ in self._protocols for path, act in protocol.actions().items()}
+        return {"handover": lambda: self.handover, **own}
 
     def metrics(self) -> list[MetricSource]:
         """What a protocol counts for itself, and what is counted for each protocol and port."""

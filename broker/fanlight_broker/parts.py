@@ -190,6 +190,7 @@ class Parts:
     def __init__(self, parts: Sequence[Part]) -> None:
         self._parts = tuple(parts)
         self._open: list[Part] = []
+        self._offered: dict[str, Callable[..., Any]] = {}
 
     @property
     def ready(self) -> bool:
@@ -203,7 +204,11 @@ class Parts:
         return [source for part in self._parts for source in part.metrics()]
 
     def actions(self) -> dict[str, Callable[..., Any]]:
-        return {path: act for part in self._parts for path, act in part.actions().items()}
+        return {**self._offered, **{path: act for part in self._parts for path, act in part.actions().items()}}
+
+    def offer(self, name: str, action: Callable[..., Any]) -> None:
+        """Offer an action of what runs the parts, as one of theirs. Before they are open."""
+        self._offered[name] = action
 
     def views(self) -> dict[str, PartView]:
         return {path: view for part in self._parts for path, view in part.views().items()}

@@ -154,6 +154,7 @@ class AdminServer:
             per_second_max=self._requests_per_second_max,
             local=lambda secure: self._tls_local if secure else self._local, actions=self._actions,
             views=self._views, dashboard=self._dashboard, operate=self._operate, login_required=self._login_required,
+            seconds=self._connection_seconds_max,
         )
         return BoundedServer(
             self._requests.handle, connection_seconds_max=self._connection_seconds_max,

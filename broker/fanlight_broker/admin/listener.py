@@ -76,6 +76,13 @@ class BoundedServer(web.Server):
             transport.abort()  # a peer that does not read would keep it open
 
 
+def lengthen(request: web.BaseRequest, seconds: float) -> None:
+    """Give the connection of a request so much time from now on."""
+    connection = request.protocol
+    assert isinstance(connection, _Connection)
+    connection.lengthen(seconds)
+
+
 class _Connection(web.RequestHandler):
     __slots__ = ("_end", "_met", "_server", "_socket", "_wrong", "busy")
 
@@ -140,6 +147,11 @@ class _Connection(web.RequestHandler):
         )
         response.force_close()
         return response
+
+    def lengthen(self, seconds: float) -> None:
+        """Give it so much time from now on, for an answer that takes long."""
+        self._end.cancel()
+        self._end = self._loop.call_later(seconds, self._retire)
 
     def _retire(self) -> None:
         self._server.retired += 1

@@ -49,6 +49,7 @@ class Requests:
     actions  by their paths: what a POST does, which returns what is answered, or raises FanlightError
     views    by their paths: what parts show of themselves
     dashboard  whether browsers get the page at /
+    seconds  that a connection lives
     operate  makes what the API works on, given what shares the loop; None: there is no API
     """
 
@@ -57,7 +58,7 @@ class Requests:
         per_second_max: float, local: Callable[[bool], bool],
         actions: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
         views: Mapping[str, PartView] = MappingProxyType({}), dashboard: bool = False, operate: Operate | None = None,
-        login_required: Callable[[], bool] = lambda: False,
+        login_required: Callable[[], bool] = lambda: False, seconds: float = 60.0,
     ) -> None:
         self.count = 0
         self._gatekeeper = gatekeeper
@@ -72,7 +73,8 @@ class Requests:
         self._actions = actions
         self._files = DashboardFiles() if dashboard else None
         self._http_api = None if operate is None else Api(
-            operate(self._slices), gatekeeper, local=local, headers=_HEADERS, login_required=login_required
+            operate(self._slices), gatekeeper, local=local, headers=_HEADERS, login_required=login_required,
+            seconds=seconds,
         )
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:

@@ -271,6 +271,11 @@ class PasswordAuthenticator:
         user = self._users.get(name)
         return user.fingerprint if user is not None else ""
 
+    @property
+    def known(self) -> Mapping[str, User]:
+        """Those of the file, by name."""
+        return self._users
+
     def counters(self) -> dict[str, int]:
         """Counts since the start, by the names of COUNTERS."""
         found = self._made_hook.counters() if self._made_hook is not None else dict.fromkeys(hook.COUNTERS, 0)

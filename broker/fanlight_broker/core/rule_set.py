@@ -240,6 +240,13 @@ class RuleSet:
 
     # -- for people ---------------------------------------------------------------------------------------------------
 
+    def views(self, begin: int, end: int) -> Sequence[View]:
+        """Rules, the most salient first, each with the messages on which it has acted."""
+        return [
+            {**described(rule), "does": rule.action, "messages": self.hits[rule.number]}
+            for rule in self.rules[begin:end]
+        ]
+
     def explain(self, topic: bytes, syntax: str, fields: Mapping[str, object] | None) -> View:
         if fields is None:
             found = [] if topic.startswith(b"$") else self._index.of_topic(topic, syntax)

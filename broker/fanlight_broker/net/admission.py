@@ -10,10 +10,13 @@ class Admission:
 
     def __init__(self) -> None:
         self.connections = 0
+        self.refusing = ""  # why nobody is admitted now; "": it is by the limits
         self._addresses: Counter[str] = Counter()
 
     def refusal(self, address: str, limits: Limits) -> str | None:
         """The limit that one more connection from `address` would exceed, in words; None if it may be admitted."""
+        if self.refusing:
+            return self.refusing
         if self.connections >= limits.connections_max:
             return f"{limits.connections_max} connections (connections_max)"
         if self._addresses[address] >= limits.connections_per_address_max:

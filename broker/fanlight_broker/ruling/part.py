@@ -8,8 +8,8 @@ then takes the place of those before, between two messages.
 """
 
 import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from fanlight_broker import logs
 from fanlight_broker.admin.metric_source import MetricSource
@@ -87,6 +87,9 @@ class Ruling(Part):
         self._in_force = rules
         self._publishing.use_rules(rules)
         log.info("rules_in_force", rules=len(rules.rules))
+
+    def actions(self) -> Mapping[str, Callable[..., Any]]:
+        return {"rules": lambda: self._in_force}
 
     def metrics(self) -> Sequence[MetricSource]:
         return [MetricSource(

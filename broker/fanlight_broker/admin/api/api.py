@@ -7,8 +7,10 @@ from typing import Any
 from aiohttp import web
 
 from fanlight_broker.admin.api.connections import Connections
+from fanlight_broker.admin.api.deciding import DecidingOperations
 from fanlight_broker.admin.api.declared import MAP, TEXT, Call, Operation, items, shape
 from fanlight_broker.admin.api.dispatch import BASE, Dispatch
+from fanlight_broker.admin.api.events import EventOperations
 from fanlight_broker.admin.api.login_operations import LoginOperations
 from fanlight_broker.admin.api.logins import Logins
 from fanlight_broker.admin.api.messages import MessageOperations
@@ -18,6 +20,7 @@ from fanlight_broker.admin.api.overview import OverviewOperations
 from fanlight_broker.admin.api.publisher import Publishers
 from fanlight_broker.admin.api.queues import QueueOperations
 from fanlight_broker.admin.api.retained import RetainedOperations
+from fanlight_broker.admin.api.running import RunningOperations
 from fanlight_broker.admin.api.sessions import SessionOperations
 from fanlight_broker.admin.api.subscriptions import SubscriptionOperations
 from fanlight_broker.admin.gatekeeper import Gatekeeper
@@ -25,11 +28,12 @@ from fanlight_broker.core.permissions import Action
 
 
 class Api:
-    """login_required: has a client to show credentials? headers: of every answer"""
+    """login_required: has a client to show credentials? headers: of every answer; seconds: how long a connection lives
+    """
 
     def __init__(
         self, operated: Operated, gatekeeper: Gatekeeper, *, local: Callable[[bool], bool], headers: dict[str, str],
-        login_required: Callable[[], bool],
+        login_required: Callable[[], bool], seconds: float = 60.0,
     ) -> None:
         self.operated = operated
         self.logins = Logins(gatekeeper.stands, operated.clock)
@@ -46,6 +50,9 @@ class Api:
             *RetainedOperations(operated, messages, publishers).operations(),
             *QueueOperations(operated, publishers).operations(),
             *messages.operations(),
+            *DecidingOperations(operated).operations(),
+            *RunningOperations(operated).operations(),
+            *(EventOperations(operated.feed, seconds, headers).operations() if operated.feed is not None else ()),
         )
         self._document: dict[str, Any] | None = None
         self._dispatch = Dispatch(self._operations, gatekeeper, self.logins, operated.slices, local, headers)

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fanlight_broker.admin.api.problems import ApiError
+from fanlight_broker.admin.event_feed import EventFeed
 from fanlight_broker.admin.metric_source import MetricSource
 from fanlight_broker.admin.slices import Slices
 from fanlight_broker.admin.view import PartView
@@ -15,6 +17,9 @@ from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.ports import Inspection
 from fanlight_broker.wire.message import Format
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 Made = TypeVar("Made")
 
@@ -36,6 +41,9 @@ class Operated:
     sources: Sequence[MetricSource] = ()
     actions: Mapping[str, Callable[..., Any]] = field(default_factory=lambda: MappingProxyType({}))
     views: Mapping[str, PartView] = field(default_factory=lambda: MappingProxyType({}))
+    feed: EventFeed | None = None
+    folder: Path | None = None  # beside which a copy of the store has room
+    lengthen: "Callable[[web.BaseRequest, float], None]" = lambda request, seconds: None
     draining: Callable[[], bool] = lambda: False
 
     def home(self, name: str | None) -> Namespace:

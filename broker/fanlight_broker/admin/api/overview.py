@@ -19,6 +19,7 @@ from fanlight_broker.admin.api.declared import (
 from fanlight_broker.admin.api.lists import LIMIT, NAMESPACE, SYNTAX
 from fanlight_broker.admin.api.operated import Operated
 from fanlight_broker.admin.api.problems import ApiError, BadParameter
+from fanlight_broker.admin.bounded import bounded
 from fanlight_broker.admin.inspection import fields_of
 from fanlight_broker.admin.view import BadQuery
 from fanlight_broker.core.permissions import Action
@@ -26,14 +27,6 @@ from fanlight_broker.core.quota_views import HOLDER_KINDS, QUOTA_ORDERS, SORTED_
 
 EXPLAINED_MAX: Final = 1_000
 ROWS: Final = Parameter("limit", int, "rows at most", LIMIT, least=1, most=EXPLAINED_MAX)
-PARTS: Final[Mapping[str, str]] = {  # gauges with a limit of the same meaning
-    "connections": "connections_max", "outbox_bytes": "outboxes_bytes_max", "inbox_bytes": "inboxes_bytes_max",
-    "tls_bytes": "tls_bytes_max", "handshake_bytes": "handshakes_bytes_max", "session_bytes": "sessions_bytes_max",
-    "sessions": "sessions_max", "subscription_bytes": "subscriptions_bytes_max", "subscriptions": "subscriptions_max",
-    "stored_bytes": "stored_bytes_max", "retained_bytes": "retained_bytes_max",
-    "retained_messages": "retained_messages_max", "queues": "queues_max", "marks": "marks_max",
-    "delayed_messages": "delayed_messages_max", "delayed_bytes": "delayed_bytes_max", "namespaces": "namespaces_max",
-}
 OVERVIEW: Final = shape(
     version=TEXT, uptime_seconds=NUMBER, ready=FLAG, draining=FLAG, unwell=items(TEXT), durability=TEXT,
     counters=MAP, gauges=MAP, drops=MAP, limits=items(shape(limit=TEXT, used=NUMBER, most=NUMBER)),
@@ -74,6 +67,7 @@ class OverviewOperations:
                      Parameter("topic", str, "the topic", required=True, least=1), SYNTAX,
                      Parameter("fields", str, "fields of a message, as a JSON object"),
                      Parameter("client", str, "name or connection number of a client"), ROWS, NAMESPACE,
+                     Parameter("near", int, "how many to show that it nearly reaches", 0, most=100),
                  ), tag="topics"),
             read("/namespaces", "Namespaces, and what is in them", self.namespaces,
                  shape(items=items(shape(namespace=TEXT, connections=WHOLE))), (ROWS,)),
@@ -92,10 +86,9 @@ class OverviewOperations:
 
     def limits(self, gauges: Mapping[str, float]) -> list[dict[str, Any]]:
         """What is bounded in all, and how much of it is used; the fullest first."""
-        limits = self._operated.broker.limits
         found = [
-            {"limit": limit, "used": gauges[gauge], "most": getattr(limits, limit)}
-            for gauge, limit in PARTS.items() if gauge in gauges
+            {"limit": limit, "used": used, "most": most}
+            for limit, used, most in bounded(gauges, self._operated.broker.limits)
         ]
         return sorted(found, key=lambda each: each["used"] / max(each["most"], 1), reverse=True)
 
@@ -138,7 +131,7 @@ class OverviewOperations:
         self._operated.home(call["namespace"])
         found = yield from self._operated.inspection.explain(
             call["topic"], syntax=call["syntax"], client=call["client"] or None, limit=call["limit"], fields=fields,
-            namespace=call["namespace"] or "",
+            namespace=call["namespace"] or "", near=call["near"],
         )
         return dict(found)
 

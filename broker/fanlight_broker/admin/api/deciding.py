@@ -1,0 +1,142 @@
+"""Who is known, who may do what, and what rules make of messages: users, permissions, routing rules."""
+
+from collections.abc import Awaitable, Generator, Iterable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from fanlight_broker.admin.api.declared import FLAG, MAP, TEXT, WHOLE, Call, Operation, Parameter, items, shape
+from fanlight_broker.admin.api.lists import SYNTAX, Id, Listing, page_of
+from fanlight_broker.admin.api.operated import Operated
+from fanlight_broker.admin.api.problems import ApiError, BadParameter
+from fanlight_broker.admin.api.shown import href
+from fanlight_broker.admin.inspection import ASKER
+from fanlight_broker.admin.view import BadQuery
+from fanlight_broker.core.permissions import Action
+from fanlight_broker.core.topics import words_of
+
+VIEW: Final = "/permissions"
+NO_PERMISSIONS: Final = "no permissions are set: see the setting permissions"
+USER: Final = shape(user=TEXT, groups=items(TEXT), limits=MAP, own_permissions=FLAG, scram=FLAG, connections=WHOLE,
+                    href=TEXT)
+Row = tuple[str, Any]  # name, and what the authenticator knows of it
+
+
+class DecidingOperations:
+    def __init__(self, operated: Operated) -> None:
+        self._operated = operated
+        self.listing: Listing[Row] = Listing(
+            rows=self._rows, count=lambda: len(self._users()), id=lambda row: (row[0],), view=self._view,
+            keys={"user": lambda row: row[0], "groups": lambda row: ",".join(sorted(row[1].groups))},
+            searched=("user", "groups"), exact=("user",),
+        )
+
+    def operations(self) -> tuple[Operation, ...]:
+        read = partial(Operation, "GET", action=Action.ADMIN_READ)
+        permissions = partial(read, tag="permissions", conflicts=True)
+        return (
+            read("/users", "Users of the file, their groups and limits; never a secret", self.listing.page,
+                 page_of(USER), self.listing.parameters(), tag="users"),
+            read("/users/{name}", "One user", self.user, USER, (Parameter("name", str, "name of the user", least=1),),
+                 absent=True, tag="users"),
+            permissions("/permissions", "Rules of permissions, and how often each decided", self.permissions, MAP, (
+                Parameter("limit", int, "rules at most", 100, least=1, most=1_000),
+                Parameter("offset", int, "rules to skip", 0),
+                Parameter("effect", str, "only these", choices=("allow", "deny")),
+                Parameter("rule", str, "text that its name or place must contain"),
+                Parameter("used", bool, "only those that have decided something, or nothing"),
+            )),
+            permissions("/permissions/check", "What is decided, by which rule, and why", self.check, MAP, (
+                Parameter("action", str, "what is to be done", required=True,
+                          choices=tuple(each.value for each in Action)),
+                Parameter("topic", str, "topic or filter"), Parameter("fields", str, "of the message, a JSON object"),
+                Parameter("connection", int, "number of a connection: who asks"),
+                *(Parameter(name, str, f"who asks: {name}") for name in ASKER),
+            )),
+            Operation("POST", "/permissions/reload", "Read the file of permissions again", self.reload,
+                      shape(rules=WHOLE), action=Action.ADMIN_WRITE, conflicts=True, tag="permissions"),
+            read("/rules", "Routing rules, the most salient first, and on how many messages each acted", self.rules,
+                 shape(items=items(shape(rule=TEXT, filter=TEXT, messages=WHOLE)), total=WHOLE), (
+                     Parameter("limit", int, "rules at most", 100, least=1, most=1_000),
+                     Parameter("offset", int, "rules to skip", 0),
+                 ), tag="rules"),
+            Operation("POST", "/rules/check", "What routing rules would make of a message", self.check_rules, MAP,
+                      action=Action.ADMIN_READ, body=(
+                          Parameter("topic", str, "its topic", required=True, least=1), SYNTAX,
+                          Parameter("fields", dict, "its fields, by the names that selectors have for them"),
+                      ), tag="rules"),
+        )
+
+    # -- users --------------------------------------------------------------------------------------------------------
+
+    def _users(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self._operated.action("users", "there are no users")()
+        return found
+
+    def _rows(self, after: Id | None) -> Iterable[Row]:
+        return list(self._users().items())
+
+    def _view(self, row: Row) -> dict[str, Any]:
+        name, user = row
+        share = self._operated.broker.shares.of(f"user {name}")
+        return {
+            "user": name, "groups": sorted(user.groups), "limits": dict(user.limits),
+            "own_permissions": bool(user.permissions), "scram": user.scram is not None,
+            "connections": share.clients, "href": href("users", name),
+        }
+
+    def user(self, call: Call) -> dict[str, Any]:
+        user = self._users().get(call["name"])
+        if user is None:
+            raise ApiError(404, f"there is no user {call['name']!r} in the file")
+        return self._view((call["name"], user))
+
+    # -- permissions --------------------------------------------------------------------------------------------------
+
+    async def _ask(self, query: Mapping[str, Any]) -> dict[str, Any]:
+        view = self._operated.views.get(VIEW)
+        if view is None:
+            raise ApiError(409, NO_PERMISSIONS)
+        texts = {
+            name: ("true" if value else "false") if isinstance(value, bool) else str(value)
+            for name, value in query.items() if value is not None
+        }
+        try:
+            made = view(texts)
+            assert not isinstance(made, Generator)
+            status, found = await made if isinstance(made, Awaitable) else made
+        except BadQuery as error:
+            raise ApiError(400, error.text) from None
+        if status != 200:
+            raise ApiError(409 if status == 404 else status, str(found.get("error", "")))
+        return found
+
+    async def permissions(self, call: Call) -> dict[str, Any]:
+        return await self._ask(call.parameters)
+
+    async def check(self, call: Call) -> dict[str, Any]:
+        return await self._ask(call.parameters)
+
+    async def reload(self, call: Call) -> dict[str, Any]:
+        return dict(await self._operated.action("/permissions/reload", NO_PERMISSIONS)())
+
+    # -- routing rules ------------------------------------------------------------------------------------------------
+
+    def rules(self, call: Call) -> dict[str, Any]:
+        rules = self._operated.action("rules", "there are no rules")()
+        if rules is None:
+            return {"items": [], "total": 0}
+        begin = call["offset"]
+        return {"items": list(rules.views(begin, begin + call["limit"])), "total": len(rules.rules)}
+
+    def check_rules(self, call: Call) -> dict[str, Any]:
+        topic, syntax, broker = call.body["topic"].encode(), call.body["syntax"], self._operated.broker
+        words_of(topic, syntax, broker.limits)
+        rules = broker.publishing.rules
+        if rules.empty:
+            return {"rules": [], "routed": []}
+        try:
+            return dict(rules.explain(topic, syntax, call.body["fields"]))
+        except (ValueError, TypeError) as error:
+            raise BadParameter("fields", str(error)[:200]) from None
+
+

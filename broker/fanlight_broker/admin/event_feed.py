@@ -1,0 +1,217 @@
+"""Events for an operator, as they happen: /api/v1/events (docs/http-api.md).
+
+    event_log, audit --the feed is in between--> their sinks
+                             |
+                             '--> ring of the last ones --> a queue for each listener
+
+The log and the audit log have what happens already, so the feed takes its events from there, whatever the log's level
+is. What changes slowly (a limit that is nearly used up, dead letters) is looked at every LOOK_SECONDS.
+"""
+
+import asyncio
+import secrets
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+from fanlight_broker import audit, event_log
+
+KEPT: Final = 1_000  # events in the ring, of up to some KB each
+WAITING_MAX: Final = 256  # events for one listener
+LOOK_SECONDS: Final = 5.0
+NEAR, FAR = 0.80, 0.75  # of a limit: an event comes at the first, and the next one only after the second
+TEXT_MAX: Final = 500  # characters of a value
+
+# What events of the log are for an operator.
+OF_THE_LOG: Final[Mapping[str, str]] = {
+    "client_connected": "connect", "client_disconnected": "disconnect",
+    "slow_consumer": "slow_consumer", "slow_consumer_disconnected": "slow_consumer",
+    "not_permitted": "refusal", "request_refused": "refusal", "connection_refused": "refusal",
+    "connection_failed": "refusal", "handshake_failed": "refusal", "share_used_up": "refusal",
+    "session_made_room": "refusal", "dead_letter_refused": "dead_letter",
+    "reloaded": "reload", "reload_failed": "reload", "credentials_reloaded": "reload",
+    "permissions_in_force": "reload", "permissions_lifted": "reload", "rules_in_force": "reload",
+    "quotas_in_force": "reload", "draining": "drain", "drained": "drain", "drain_ended": "drain",
+    "store_unwell": "trouble", "store_well": "trouble", "archive_unwell": "trouble", "archive_well": "trouble",
+    "stood_still": "trouble", "internal_error": "trouble", "delivery_failed": "trouble",
+}
+OF_THE_AUDIT: Final[Mapping[str, str]] = {"login_refused": "refusal", "admin": "admin", "connection_ended": "refusal"}
+KINDS: Final = (
+    "connect", "disconnect", "slow_consumer", "refusal", "limit", "dead_letter", "reload", "admin", "drain", "trouble",
+    "lost",
+)
+LEFT_OUT: Final = frozenset({"exc_info", "password", "credential"})
+
+
+class Event(NamedTuple):
+    number: int
+    kind: str
+    data: dict[str, Any]
+
+
+class EventListener:
+    """One who listens. kinds: those that it wants."""
+
+    def __init__(self, kinds: frozenset[str]) -> None:
+        self.kinds = kinds
+        self.lost = 0
+        self.waiting: deque[Event] = deque()
+        self.something = asyncio.Event()
+
+    def take(self, event: Event) -> None:
+        if event.kind not in self.kinds:
+            return
+        if len(self.waiting) < WAITING_MAX:
+            self.waiting.append(event)
+        else:
+            self.lost += 1
+        self.something.set()
+
+
+class EventFeed:
+    """
+    limits  what is bounded, how much is used, and of how much
+    dead    dead letters so far, by namespace
+    """
+
+    def __init__(
+        self, limits: Callable[[], Iterable[tuple[str, float, float]]], dead: Callable[[], Mapping[str, int]]
+    ) -> None:
+        self.epoch = secrets.token_hex(4)  # numbers of another process are another epoch's
+        self.ended = False
+        self._limits, self._dead = limits, dead
+        self._ring: deque[Event] = deque(maxlen=KEPT)
+        self._number = 0
+        self._listeners: set[EventListener] = set()
+        self._near: set[str] = set()
+        self._counted: dict[str, int] = {}
+        self._thread = threading.get_ident()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._log: event_log.EventSink | None = None
+        self._audit: audit.AuditSink | None = None
+
+    def __len__(self) -> int:
+        """Listeners."""
+        return len(self._listeners)
+
+    # -- its life -----------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Take events from now on, in the loop that runs."""
+        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
+        self._log = event_log.use(self)
+        self._audit = audit.use(self)
+        self._counted = dict(self._dead())
+        self._timer = self._loop.call_later(LOOK_SECONDS, self._look)
+
+    def stop(self) -> None:
+        """End: every listener is told, and the sinks are as they were."""
+        if self._timer is None:
+            return
+        self._timer.cancel()
+        self._timer = None
+        event_log.use(self._log)
+        audit.use(self._audit)
+        self.ended = True
+        for listener in self._listeners:
+            listener.something.set()
+
+    # -- the sinks in between ------------------------------------------------------------------------------------------
+
+    @property
+    def level(self) -> int:
+        """Below which nothing comes: the log's own, or what events have."""
+        return event_log.INFO if self._log is None else min(self._log.level, event_log.INFO)
+
+    def write(self, level: int, logger: str, event: str, keys: event_log.Keys) -> None:
+        log = self._log
+        if log is not None and level >= log.level:
+            log.write(level, logger, event, keys)
+        kind = OF_THE_LOG.get(event)
+        if kind is not None:
+            self._take(kind, {"event": event, **keys})
+
+    def note(self, kind: str, keys: dict[str, Any]) -> None:
+        if self._audit is not None:
+            self._audit.note(kind, keys)
+        if kind in OF_THE_AUDIT:
+            self._take(OF_THE_AUDIT[kind], {"event": kind, **keys})
+
+    def _take(self, kind: str, keys: dict[str, Any]) -> None:
+        """Of any thread."""
+        data = {name: shown(value) for name, value in keys.items() if name not in LEFT_OUT}
+        data["time"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        if threading.get_ident() == self._thread:
+            self.add(kind, data)
+        elif self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self.add, kind, data)
+
+    def add(self, kind: str, data: dict[str, Any]) -> None:
+        self._number += 1
+        event = Event(self._number, kind, data)
+        self._ring.append(event)
+        for listener in self._listeners:
+            listener.take(event)
+
+    # -- what is looked at --------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        assert self._loop is not None
+        self._timer = self._loop.call_later(LOOK_SECONDS, self._look)
+        self.look()
+
+    def look(self) -> None:
+        """Is a limit nearly used up, or not any more? Are there more dead letters?"""
+        for limit, used, most in self._limits():
+            if most > 0 and limit not in self._near and used >= NEAR * most:
+                self._near.add(limit)
+                self._take("limit", {"event": "near", "limit": limit, "used": used, "most": most})
+            elif limit in self._near and used < FAR * most:
+                self._near.discard(limit)
+                self._take("limit", {"event": "below", "limit": limit, "used": used, "most": most})
+        for namespace, count in self._dead().items():
+            more = count - self._counted.get(namespace, 0)
+            self._counted[namespace] = count
+            if more > 0:
+                self._take("dead_letter", {"event": "dead_letters", "namespace": namespace, "count": more})
+
+    # -- listeners ----------------------------------------------------------------------------------------------------
+
+    def listen(self, kinds: frozenset[str], after: str | None) -> EventListener:
+        """Begin to listen, behind an event. after: its id; None: what comes from now on."""
+        listener = EventListener(kinds)
+        self._listeners.add(listener)
+        if after is None:
+            return listener
+        epoch, _, number = after.partition("-")
+        known = int(number) if epoch == self.epoch and number.isdecimal() and len(number) < 20 else 0
+        missed = [event for event in self._ring if event.number > known]
+        first = missed[0].number if missed else self._number + 1
+        # The id of another process, or of what the ring does not have any more.
+        listener.lost = first - known - 1 if epoch == self.epoch else 1
+        for event in missed[-WAITING_MAX:]:
+            listener.take(event)
+        listener.lost += sum(event.kind in kinds for event in missed[:-WAITING_MAX])
+        return listener
+
+    def leave(self, listener: EventListener) -> None:
+        self._listeners.discard(listener)
+
+    def id_of(self, event: Event) -> str:
+        return f"{self.epoch}-{event.number}"
+
+
+def shown(value: Any) -> Any:
+    """A value of an event for JSON, not too long."""
+    if isinstance(value, bool | int | float) or value is None:
+        return value
+    if isinstance(value, dict):
+        return {str(key)[:TEXT_MAX]: shown(each) for key, each in list(value.items())[:50]}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [shown(each) for each in list(value)[:50]]
+    return str(value)[:TEXT_MAX]
