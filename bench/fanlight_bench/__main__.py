@@ -12,6 +12,7 @@
     python -m fanlight_bench isolation ...            what one user at full speed costs another
     python -m fanlight_bench pipeline ...             the archive in Spark: see pipeline/__main__.py
     python -m fanlight_bench start ...                how long a broker takes to listen, and its memory at rest
+    python -m fanlight_bench sizing ...               what a broker keeps for each session, message, connection
     python -m fanlight_bench tls-memory ...           what a connection by TLS takes of its memory
 
 Exit codes: 0 all is well; 1 something was lost, repeated, reordered, damaged or misrouted, or a connection
@@ -34,6 +35,7 @@ COMMANDS = {
     "isolation": "what one user at full speed costs another",
     "pipeline": "the archive in Spark",
     "start": "how long a broker takes to listen, and its memory at rest",
+    "sizing": "what a broker keeps in memory for each session, message, connection",
     "tls-memory": "what a connection by TLS takes of its memory",
 }
 
@@ -80,6 +82,10 @@ def main(arguments: list[str] | None = None) -> int:
         from fanlight_bench.start import main as start
 
         return start(rest)
+    if command == "sizing":
+        from fanlight_bench.sizing import main as sizing
+
+        return sizing(rest)
     if command == "tls-memory":
         from fanlight_bench.tls_memory import main as tls_memory
 
