@@ -33,7 +33,7 @@ SHIPPED := -e ./matchcore -e ./permissions -e ./broker -e './clients/python[cli]
 WITHOUT := --no-build-isolation --no-deps -e ./archive -e ./pipeline
 
 .DEFAULT_GOAL := help
-.PHONY: help setup archive run test simulate crash-test demo bench bench-matchers bench-peers coverage fuzz test-sanitize test-research lint format dist deb version manifest hashes sbom board spark image clean distclean
+.PHONY: help setup archive run test simulate crash-test demo bench bench-matchers bench-peers coverage fuzz test-sanitize test-research lint format dist deb version manifest hashes sbom site board spark image clean distclean
 
 help:
 	@echo 'Fanlight, a publish/subscribe message broker. Start here:'
@@ -58,6 +58,7 @@ help:
 	@echo '  make test-research  build the matchers of the literature, and test them'
 	@echo '  make dist           a wheel and a source distribution of each package, into dist/'
 	@echo '  make deb            the Debian package, into dist/; needs debhelper and python3-pip'
+	@echo '  make site           the documentation as one site with search, into build/site'
 	@echo '  make spark          what docs/pipeline.md needs: PySpark into $(VENV), 500 MB, two minutes; it needs a Java 17'
 	@echo '  make image          the container image, with docker (or ENGINE=podman)'
 	@echo '  make clean          remove what was built;  make distclean  removes $(VENV) too'
@@ -250,6 +251,9 @@ sbom: same-python $(STAMPS)/dev
 	@mkdir -p dist
 	@$(BIN)/cyclonedx-py requirements constraints-hashes.txt --output-reproducible --validate \
 	  --pyproject broker/pyproject.toml --output-file dist/fanlight.cdx.json
+
+site: same-python $(STAMPS)/dev
+	@$(BIN)/python scripts/build_site.py
 
 board: same-python $(STAMPS)/venv
 	@$(BIN)/python scripts/make_board.py > grafana/fanlight.json
