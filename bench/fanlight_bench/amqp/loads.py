@@ -48,6 +48,7 @@ LOADS: Final = (
     AmqpLoad("wildcards", (100_000, 10_000), 60, type="topic", bindings=100_000, keys=1_000),
     AmqpLoad("wildcards-cold", (50_000, 10_000), 20, type="topic", bindings=100_000, keys=100_000),
     AmqpLoad("headers", (50_000, 100), 5_000, type="headers", bindings=10_000, keys=1_000),
+    AmqpLoad("headers-cold", (50_000, 100), 5_000, type="headers", bindings=10_000, keys=50_000),
     AmqpLoad("headers-100", (50_000, 2_000), 0, type="headers", bindings=100, keys=100),
 )
 BY_NAME: Final = {load.name: load for load in LOADS}
@@ -130,6 +131,8 @@ def _messages(load: AmqpLoad) -> list[bytes]:
     for at in range(load.keys):
         number = at * load.bindings // load.keys
         headers: dict[str, Any] = {"id": number, "kind": "k"} if load.type == "headers" else {}
+        if headers and load.keys > load.bindings:
+            headers["number"] = at  # no two messages have the same headers
         key = "" if headers else f"site.{number:06}.a.kind" if load.bindings else "key"
         if load.type == "topic" and not load.bindings:
             key = "site.7.kind.a"

@@ -35,6 +35,7 @@ cdef class AmqpLane(Lane):
         dict channels                     # number -> LaneChannel, of those that are open
         LaneChannel last_channel          # that was looked up, or None
         int channels_opened
+        Py_ssize_t work                   # that the message at hand is, in copies
         Message own                       # a message that points into the inbox
         bytes last_arguments              # of basic.publish, and where they lead to
         PublishSite last_site

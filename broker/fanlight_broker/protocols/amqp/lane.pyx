@@ -43,6 +43,7 @@ cdef enum:
     COMMIT = 20
     MANDATORY = 1        # of the bits of basic.publish
     ACK_SIZE = 21        # bytes of basic.ack with its frame
+    HEADERS_A_COPY = 4   # 16 bytes of headers, looked at and looked up, take as long as a copy
     REFUSED = 1 << 31    # of what `acknowledge` is given, beside the channel and its serial
 
 cdef unsigned char SYNTAX_NUMBER = SYNTAX
@@ -110,7 +111,7 @@ cdef class AmqpLane(Lane):
                 event = self.forward_publish(at, rest) if self.sites is not None else FRAME
                 if event != PASSED:
                     return event
-                if self.ledger.worked(1):
+                if self.ledger.worked(self.work):
                     return TURN_OVER
                 continue
             return PUBLISH if self.kind in (HEADER, BODY) else FRAME
@@ -155,14 +156,18 @@ cdef class AmqpLane(Lane):
         if at[HEAD + 3] != PUBLISH_ID or self.body_size < 9 or channel is None or channel.under_way \
                 or channel.plain or channel.published >= 0xFFFFFFFE:
             return FRAME
+        content.headers_size = 0
         size = self.content_size(at + method_size, rest - method_size, &content)
+        self.work = 1 + (content.headers_size >> HEADERS_A_COPY)
         if size < 0 or (content.user is not NULL and not self.is_login(content.user, content.user_size)):
             return FRAME
         site = self.site_of(at + HEAD + 4, self.body_size - 4)
         if site is None:
             return FRAME
         route = site.route
-        if route is None:
+        if site.by_headers is not None:
+            route = site.by_headers.by_headers(content.headers, content.headers_size)
+        elif route is None:
             route = self.routes.find(SYNTAX_NUMBER, PyBytes_AS_STRING(site.topic), PyBytes_GET_SIZE(site.topic))
         if route is None or route.ruled or (at[method_size - 2] & MANDATORY and not PyList_GET_SIZE(route.groups)):
             return FRAME
@@ -228,7 +233,7 @@ cdef class AmqpLane(Lane):
     cdef bint may_publish(self, PublishSite site, Route route, bint replies) except -1:
         """`permitted`, for routes that are not in the cache: a site knows one class that may publish there."""
         cdef Badge badge = self.badge
-        if site.route is None or badge is None:
+        if badge is None or (site.route is None and site.by_headers is None):
             return self.permitted(route, False, replies)
         if self.frame_size > self.publish_max or badge.validity.over or badge.number >= REVOKED \
                 or (self.outbox.pace is not None and self.outbox.pace.owes(self.ledger.now, True)):

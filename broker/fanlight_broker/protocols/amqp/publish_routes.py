@@ -1,21 +1,29 @@
-"""Makes the sites of basic.publish for the lane: where messages with these arguments go, if the key alone decides.
+"""Makes the sites of basic.publish for the lane: where messages with these arguments go, if the key alone decides; and
+the routes of topic and headers exchanges, by which it finds the others itself.
 
 None is for what Python decides on for each message, or refuses: an exchange that is not there or internal, one that
-looks at headers or holds messages back, a key that no queue of the default exchange has.
+holds messages back, a key that no queue of the default exchange has.
 """
 
+from functools import partial
 from typing import Final, Protocol
 
+import matchcore
 from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.topics import check_publisher
 from fanlight_broker.protocols.amqp.data_types import UINT16
+from fanlight_broker.protocols.amqp.exchange_routes import ExchangeRoutes, is_live
+from fanlight_broker.protocols.amqp.exchanges.exchange import AmqpExchange
+from fanlight_broker.protocols.amqp.exchanges.headers import HeadersTable
 from fanlight_broker.protocols.amqp.exchanges.registry import Exchanges
-from fanlight_broker.protocols.amqp.fields import TOPIC_EXCHANGE, exchange_topic
-from fanlight_broker.protocols.amqp.publish_sites import PublishSite
+from fanlight_broker.protocols.amqp.exchanges.topic import TopicTable
+from fanlight_broker.protocols.amqp.fields import TOPIC_EXCHANGE, exchange_prefix, exchange_topic
+from fanlight_broker.protocols.amqp.publish_sites import PublishSite, PublishSites
 from fanlight_broker.wire.route import Route
 
 MANDATORY: Final = 1  # of the bits of basic.publish
+FIND_IDS: Final = matchcore.FilterIndex.find_ids()
 
 
 class Publishable(Protocol):
@@ -23,6 +31,7 @@ class Publishable(Protocol):
 
     broker: Namespace
     exchanges: Exchanges
+    sites: PublishSites
 
 
 def site_of(vhost: Publishable, arguments: bytes) -> PublishSite | None:
@@ -44,18 +53,56 @@ def site_of(vhost: Publishable, arguments: bytes) -> PublishSite | None:
             return None
         return PublishSite(exchange_topic(exchange, key), names, Route(b"", [], [queue.inside]), None)
     found = vhost.exchanges.find(exchange)
-    if not reached.valid or found is None or found.delayed:
+    if found is None or found.delayed:
+        return None
+    routes = None if found.is_shared else routes_of(vhost, found, names[:key_at])
+    if routes is not None and routes.conditions is not None:
+        return PublishSite(exchange_topic(exchange, key), names, None, routes, routes)
+    if not reached.valid:
         return None
     if reached.topics:
         if exchange != TOPIC_EXCHANGE or reached.queues or reached.topics != (key,):
             return None
-        topic, route = key.encode(), None
+        topic: bytes = key.encode()
+        route: Route | None = None
     else:
         topic = exchange_topic(exchange, key)
-        queues = [vhost.broker.queues.get(name) for name in reached.queues]
-        route = Route(b"", [], [queue.inside for queue in queues if queue is not None])
+        # One for all keys of a fanout exchange, which may have thousands of queues.
+        route = reached.prepared if isinstance(reached.prepared, Route) else None
+        if route is None or not is_live(route):
+            route = reached.prepared = route_to(vhost, reached.queues)
     try:
         check_publisher(topic)
     except FanlightError:
         return None
     return PublishSite(topic, names, route, reached)
+
+
+def route_to(vhost: Publishable, names: tuple[str, ...]) -> Route:
+    """Of these queues alone."""
+    queues = [vhost.broker.queues.get(name) for name in names]
+    return Route(b"", [], [queue.inside for queue in queues if queue is not None])
+
+
+def routes_of(vhost: Publishable, exchange: AmqpExchange, name: bytes) -> ExchangeRoutes | None:
+    """The lane's of a topic or headers exchange with bindings. name: its own, as a short string."""
+    if isinstance(exchange.routes, ExchangeRoutes) and exchange.routes.valid:
+        return exchange.routes
+    table = exchange.table
+    made = partial(
+        ExchangeRoutes, exchange_prefix(exchange.name), partial(route_by_numbers, vhost, exchange), vhost.sites.room
+    )
+    if isinstance(table, HeadersTable):
+        routes = made(conditions=table.index)
+    elif isinstance(table, TopicTable) and table.index is not None:
+        routes = made(filters=table.index, find_ids=FIND_IDS)
+    else:
+        return None
+    vhost.exchanges.keep_routes(exchange, routes)
+    vhost.sites.add(name, routes)
+    return routes
+
+
+def route_by_numbers(vhost: Publishable, exchange: AmqpExchange, numbers: tuple[int, ...]) -> Route | None:
+    names = vhost.exchanges.queues_by_numbers(exchange, numbers)
+    return None if names is None else route_to(vhost, names)

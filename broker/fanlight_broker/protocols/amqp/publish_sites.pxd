@@ -3,24 +3,26 @@
 #   basic.publish  reserved | exchange | key | bits     the octets of these arguments are the key of a table
 #        '--> PublishSite    where it leads to, what its messages are named, who may publish here
 #
-# One table for a vhost. A site is right as long as the answer of the exchanges is, and its queues have not ended.
+# One table for a vhost. A site is right as long as the answer of the exchanges is, and its queues have not ended. Of a
+# key that comes for the first time to a topic exchange the site is made here, by its ExchangeRoutes; sites that nobody
+# has used for a while make room: `known` becomes `before`, and what was there before is forgotten.
 
 cimport cython
 from libc.stdint cimport uint64_t
 
+from fanlight_broker.protocols.amqp.exchange_routes cimport ExchangeRoutes, RouteRoom
+from fanlight_broker.protocols.amqp.exchanges.kept_answer cimport KeptAnswer
 from fanlight_broker.wire.badge cimport Badge
 from fanlight_broker.wire.route cimport Route
-
-# An answer of the exchanges that is kept, and says so: exchanges.Destinations is one.
-cdef class KeptAnswer:
-    cdef public bint valid            # False: a change of bindings may have made it wrong
 
 @cython.final
 cdef class PublishSite:
     cdef:
         readonly bytes topic              # of its messages
         readonly bytes names              # exchange and key, as short strings
-        readonly Route route              # of the queues; None: that of the topic, in the route cache
+        readonly Route route              # of the queues; None: of each message alone, or that of the topic, in the
+                                          # route cache
+        readonly ExchangeRoutes by_headers    # of a headers exchange: who finds the route of each message; or None
         readonly KeptAnswer answer        # None: it is of the default exchange, and depends on its queue alone
         Badge publishes, asks             # the class that was last found to be permitted to publish, to ask for answers
 
@@ -29,11 +31,15 @@ cdef class PublishSite:
 @cython.final
 cdef class PublishSites:
     cdef:
-        dict known
+        dict known, before
+        dict exchanges                    # names, as short strings -> ExchangeRoutes
+        readonly RouteRoom room           # theirs
         readonly Py_ssize_t most
         object resolve                    # (octets) -> PublishSite, or None: Python decides on each message
 
     cdef PublishSite find(self, const unsigned char* octets, Py_ssize_t size)
+    cdef PublishSite by_exchange(self, const unsigned char* octets, Py_ssize_t size)
+    cdef int keep(self, bytes arguments, PublishSite site) except -1
 
 # One channel as the lane knows it: what a basic.publish on it needs.
 @cython.final

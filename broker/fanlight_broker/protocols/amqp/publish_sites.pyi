@@ -1,10 +1,9 @@
 from collections.abc import Callable
 from typing import final
 
+from fanlight_broker.protocols.amqp.exchange_routes import ExchangeRoutes, RouteRoom
+from fanlight_broker.protocols.amqp.exchanges.kept_answer import KeptAnswer
 from fanlight_broker.wire.route import Route
-
-class KeptAnswer:
-    valid: bool
 
 @final
 class PublishSite:
@@ -12,13 +11,20 @@ class PublishSite:
     names: bytes
     route: Route | None
     answer: KeptAnswer | None
-    def __init__(self, topic: bytes, names: bytes, route: Route | None, answer: KeptAnswer | None) -> None: ...
+    by_headers: ExchangeRoutes | None
+    def __init__(
+        self, topic: bytes, names: bytes, route: Route | None, answer: KeptAnswer | None,
+        by_headers: ExchangeRoutes | None = None,
+    ) -> None: ...
 
 @final
 class PublishSites:
     most: int
     def __init__(self, resolve: Callable[[bytes], PublishSite | None], most: int = 16_384) -> None: ...
+    room: RouteRoom
     def __len__(self) -> int: ...
+    def add(self, exchange: bytes, routes: ExchangeRoutes) -> None: ...
+    def drop_exchanges(self) -> None: ...
 
 @final
 class LaneChannel:

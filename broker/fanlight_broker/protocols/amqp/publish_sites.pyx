@@ -1,37 +1,36 @@
 # cython: language_level=3
 """Where the messages of a basic.publish with these arguments go: drawn in publish_sites.pxd.
 
-A site is made by Python (publish_routes.py) when its arguments come for the first time, and is used until a binding on
-its path changes, or a queue of it ends. When the table is full all are dropped, and it begins anew.
+A site is made by Python (publish_routes.py) when its arguments come for the first time, or by the routes of a topic
+exchange; it is used until a binding on its path changes, or a queue of it ends.
 """
 
 cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.string cimport memcpy
 
-from cpython.bytes cimport PyBytes_FromStringAndSize
-
-from fanlight_broker.wire.named_queue cimport NamedQueue
+from fanlight_broker.protocols.amqp.exchange_routes cimport queues_live
+from fanlight_broker.wire.msgpack cimport is_utf8
 from fanlight_broker.wire.route cimport Route
 
-cdef class KeptAnswer:
-    """Of the exchanges: what a message with this key reaches."""
+cdef enum:
+    RESERVED = 2         # bytes of the arguments in front of the exchange
+    MANDATORY = 1        # of the bits behind the key
+    EXCHANGES_MOST = 1_000
 
 
 @cython.final
 cdef class PublishSite:
-    """topic, names, route, answer: see publish_sites.pxd. The groups of `route` are named queues."""
+    """topic, names, route, answer, by_headers: see publish_sites.pxd. The groups of `route` are named queues."""
 
-    def __cinit__(self, bytes topic not None, bytes names not None, Route route, KeptAnswer answer):
-        self.topic, self.names, self.route, self.answer = topic, names, route, answer
+    def __cinit__(self, bytes topic not None, bytes names not None, Route route, KeptAnswer answer,
+                  ExchangeRoutes by_headers=None):
+        self.topic, self.names, self.route, self.answer, self.by_headers = topic, names, route, answer, by_headers
 
     cdef bint usable(self) noexcept:
-        cdef object queue
         if self.answer is not None and not self.answer.valid:
             return False
-        if self.route is not None:
-            for queue in self.route.groups:
-                if (<NamedQueue> queue).origin.ended:
-                    return False
-        return True
+        return self.route is None or queues_live(self.route)
 
 
 @cython.final
@@ -43,26 +42,83 @@ cdef class PublishSites:
     """
 
     def __cinit__(self, resolve not None, Py_ssize_t most=16_384):
-        self.known = {}
+        self.known, self.before, self.exchanges = {}, {}, {}
         self.resolve = resolve
         self.most = most
+        self.room = RouteRoom()
+        self.room.full = self.drop_exchanges
 
     def __len__(self):
-        return len(self.known)
+        return len(self.known) + len(self.before)
+
+    def add(self, bytes exchange not None, ExchangeRoutes routes not None):
+        """The routes of an exchange, by its name as a short string."""
+        if len(self.exchanges) >= EXCHANGES_MOST:
+            self.drop_exchanges()
+        self.exchanges[exchange] = routes
+
+    def drop_exchanges(self):
+        """Make room: what exchanges have routed is to be found anew."""
+        cdef ExchangeRoutes routes
+        for routes in self.exchanges.values():
+            routes.drop()
+        self.exchanges = {}
+        self.room.clear()
 
     cdef PublishSite find(self, const unsigned char* octets, Py_ssize_t size):
         cdef bytes arguments = PyBytes_FromStringAndSize(<const char*> octets, size)
         cdef PublishSite site = self.known.get(arguments)
         if site is not None and site.usable():
             return site
-        site = self.resolve(arguments)
+        if self.before:
+            site = self.before.pop(arguments, None)
+            if site is not None and site.usable():
+                self.keep(arguments, site)
+                return site
+        site = self.by_exchange(octets, size)
         if site is None:
-            self.known.pop(arguments, None)
-            return None
-        if len(self.known) >= self.most:
-            self.known.clear()
-        self.known[arguments] = site
+            site = self.resolve(arguments)
+            if site is None:
+                self.known.pop(arguments, None)
+                return None
+        self.keep(arguments, site)
         return site
+
+    cdef int keep(self, bytes arguments, PublishSite site) except -1:
+        if len(self.known) >= self.most // 2:
+            self.before, self.known = self.known, {}
+        self.known[arguments] = site
+        return 0
+
+    cdef PublishSite by_exchange(self, const unsigned char* octets, Py_ssize_t size):
+        """By what is known of the exchange; None: nothing is, or Python is to decide."""
+        cdef const unsigned char* key
+        cdef Py_ssize_t key_at, key_size
+        cdef ExchangeRoutes routes
+        cdef Route route = None
+        cdef bytes topic
+        if size < RESERVED + 3 or octets[size - 1] & ~MANDATORY:
+            return None
+        key_at = RESERVED + 1 + octets[RESERVED]
+        if key_at >= size:
+            return None
+        key, key_size = octets + key_at + 1, octets[key_at]
+        if key_at + 1 + key_size + 1 != size or not is_utf8(key, key_size):
+            return None
+        routes = self.exchanges.get(PyBytes_FromStringAndSize(<const char*> octets + RESERVED, key_at - RESERVED))
+        if routes is None or not routes.valid:
+            return None
+        if routes.conditions is None:
+            route = routes.by_key(<const char*> key, key_size)
+            if route is None:
+                return None
+        topic = PyBytes_FromStringAndSize(NULL, PyBytes_GET_SIZE(routes.prefix) + key_size)
+        memcpy(PyBytes_AS_STRING(topic), PyBytes_AS_STRING(routes.prefix), PyBytes_GET_SIZE(routes.prefix))
+        memcpy(PyBytes_AS_STRING(topic) + PyBytes_GET_SIZE(routes.prefix), key, key_size)
+        return PublishSite(
+            topic, PyBytes_FromStringAndSize(<const char*> octets + RESERVED, size - RESERVED - 1), route, routes,
+            routes if route is None else None,
+        )
 
 
 @cython.final

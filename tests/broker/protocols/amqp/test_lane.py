@@ -1,6 +1,7 @@
 """The compiled lane: what it does without Python is what the path through Python does, byte for byte."""
 
 from collections.abc import Iterator
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -26,6 +27,8 @@ from fanlight_broker.protocols.amqp.properties import (
     encode_properties,
     read_header,
 )
+from fanlight_broker.protocols.amqp.publish_routes import site_of
+from fanlight_broker.protocols.amqp.publish_sites import PublishSites
 from fanlight_broker.wire.message import Message, Variant
 from fanlight_broker.wire.publication import frame_of
 from tests.broker.core.reference import Reference, allow
@@ -33,8 +36,8 @@ from tests.broker.protocols.amqp.amqp_values import basic_properties, tables, te
 from tests.broker.protocols.amqp.test_permission_table import known
 from tests.broker.protocols.amqp.world import Got, Peer, World, published
 
-KEYS = ("q", "r", "a.b", "a.c", "nowhere", "é")
-EXCHANGES = ("", "direct", "topic", "fanout", "headers", "amq.topic", "other", "late", "missing")
+KEYS = ("q", "r", "a.b", "a.c", "b.c", "nowhere", "é", "*", "")
+EXCHANGES = ("", "direct", "topic", "fanout", "headers", "amq.topic", "other", "more", "late", "missing")
 ARGUMENTS: tuple[dict[str, Any], ...] = (
     {},
     {"x-message-ttl": 0},
@@ -53,7 +56,8 @@ SMALL_FRAMES = 4_096
 class Side:
     """A publisher, and consumers of two queues: q acknowledges by being sent, r does so never.
 
-    `other` has an alternate exchange, `late` holds messages back; nobody reads the queue `dead`.
+    `other` and `more`, a headers exchange, have an alternate exchange, `late` holds messages back; nobody reads the
+    queue `dead`. `topic` and `more` lead some messages on to other exchanges.
     """
 
     def __init__(
@@ -67,6 +71,9 @@ class Side:
             exchange="other", type="direct", arguments={"alternate-exchange": "fanout"}
         ))
         self.writer.ask(entity.ExchangeDeclare(
+            exchange="more", type="headers", arguments={"alternate-exchange": "fanout"}
+        ))
+        self.writer.ask(entity.ExchangeDeclare(
             exchange="late", type="x-delayed-message", arguments={"x-delayed-type": "direct"}
         ))
         self.reader.declare("dead")
@@ -78,6 +85,10 @@ class Side:
             ):
                 self.reader.ask(entity.QueueBind(queue=queue, exchange=exchange, routing_key=key))
         self.reader.ask(entity.QueueBind(queue="q", exchange="headers", arguments={"x-match": "any", "n": 1}))
+        for queue, asked in (("q", {"n": 1, "a": None}), ("r", {"t": {"x": 1}, "n": 2.0}), ("r", {"x-match": "any"})):
+            self.reader.ask(entity.QueueBind(queue=queue, exchange="more", arguments=asked))
+        self.reader.ask(entity.ExchangeBind(destination="direct", source="more", arguments={"n": 3}))
+        self.reader.ask(entity.ExchangeBind(destination="fanout", source="topic", routing_key="b.#"))
         self.reader.consume("q", "automatic", no_ack=True)
         self.reader.consume("r", "manual")
         if confirming:
@@ -86,6 +97,12 @@ class Side:
             self.writer.protocol.lane.sites = None
             for window in self.world.broker.queues.get("q").inside.windows:  # type: ignore[union-attr]
                 window.automatic = False
+
+    def counts(self, queue: str) -> int:
+        """Messages that came to a queue."""
+        found = self.world.broker.queues.get(queue)
+        assert found is not None
+        return int(found.inside.published)
 
     def outcome(self) -> dict[str, Any]:
         ledger = self.world.broker.ledger
@@ -128,7 +145,8 @@ publishes = st.builds(
     published, st.sampled_from(KEYS), st.binary(max_size=40) | st.sampled_from([b"x" * 4_088, b"y" * 5_000]),
     st.sampled_from(EXCHANGES[:-1]), mandatory=st.booleans(), frame_max=st.just(SMALL_FRAMES),
     headers=st.sampled_from([
-        None, {"n": 1}, {"CC": ["r"]}, {"BCC": ["q"]}, {"t": {"x": 1}, "a": [None, {}]}, {"x-delay": 1_000},
+        None, {"n": 1}, {"CC": ["r"]}, {"BCC": ["q"]}, {"t": {"x": 1}, "a": [None, {}], "n": 2}, {"x-delay": 1_000},
+        {"n": 1.0, "a": "x"}, {"n": 3}, {"n": True},
     ]),
     delivery_mode=st.sampled_from([None, 1, PERSISTENT]), priority=st.sampled_from([None, 5]),
     reply_to=st.sampled_from([None, None, "there", "amq.rabbitmq.reply-to"]),
@@ -138,6 +156,10 @@ publishes = st.builds(
 changes = st.sampled_from([
     method_frame(1, entity.QueueUnbind(queue="q", exchange="topic", routing_key="a.#")),
     method_frame(1, entity.QueueBind(queue="q", exchange="direct", routing_key="q", no_wait=True)),
+    method_frame(1, entity.QueueBind(queue="r", exchange="topic", routing_key="#", no_wait=True)),
+    method_frame(1, entity.QueueBind(queue="r", exchange="headers", arguments={"n": None}, no_wait=True)),
+    method_frame(1, entity.QueueUnbind(queue="q", exchange="headers", arguments={"x-match": "any", "n": 1})),
+    method_frame(1, entity.ExchangeUnbind(destination="direct", source="more", arguments={"n": 3})),
     method_frame(1, entity.QueueDelete(queue="q", no_wait=True)),
     method_frame(1, entity.QueueDeclare(queue="q", no_wait=True)),
     method_frame(1, entity.QueueDeclare(queue="nowhere", no_wait=True)),
@@ -171,9 +193,12 @@ def ruled(sent: list[tuple[str, str]], *, compiled: bool) -> list[object]:
     """
     world = World()
     others = (allow("connect"), allow("queue subscribe", "$queue/#"), allow("queue subscribe", "#"))
-    peer = known(world, "alice", *others, allow("publish", "a/b"), allow("publish", "$exchange/amq%2Edirect/#"))
+    peer = known(
+        world, "alice", *others, allow("publish", "a/b"), allow("publish", "$exchange/amq%2Edirect/#"),
+        allow("publish", "$exchange/amq%2Eheaders/a/b"),
+    )
     peer.declare("q")
-    for exchange in ("amq.topic", "amq.direct", "amq.fanout"):
+    for exchange in ("amq.topic", "amq.direct", "amq.fanout", "amq.headers"):
         peer.ask(entity.QueueBind(queue="q", exchange=exchange, routing_key="a.b"))
     peer.ask(entity.ConfirmSelect())
     if not compiled:
@@ -191,13 +216,13 @@ def ruled(sent: list[tuple[str, str]], *, compiled: bool) -> list[object]:
 
 
 @pytest.mark.parametrize("key", ["a.b", "a.c"])
-@pytest.mark.parametrize("exchange", ["", "amq.topic", "amq.direct", "amq.fanout"])
+@pytest.mark.parametrize("exchange", ["", "amq.topic", "amq.direct", "amq.fanout", "amq.headers"])
 def test_a_restricted_publisher_is_asked_for_its_rights(exchange: str, key: str) -> None:
     sent = [(exchange, key if exchange else "q")] * 3
     answers = ruled(sent, compiled=True)
     assert answers == ruled(sent, compiled=False)
     *methods, (_, kept) = [each.method if isinstance(each, Got) else each for each in answers]
-    if (exchange, key) in {("amq.topic", "a.b"), ("amq.direct", "a.b"), ("amq.direct", "a.c")}:
+    if (exchange, key) in {("amq.topic", "a.b"), ("amq.direct", "a.b"), ("amq.direct", "a.c"), ("amq.headers", "a.b")}:
         assert methods[:3] == [basic.BasicAck(1), basic.BasicAck(2), basic.BasicAck(3)]
         assert kept == (3 if key == "a.b" else 0)
         del methods[:3]
@@ -220,7 +245,88 @@ def test_a_publish_is_the_lanes_where_the_key_alone_decides(exchange: str) -> No
     side.writer.publish("a.b" if exchange else "q", b"x", exchange)
     sites = side.writer.protocol.lane.sites
     assert sites is not None
-    assert len(sites) == (exchange not in ("headers", "late", "missing"))
+    assert len(sites) == (exchange not in ("late", "missing"))
+
+
+def asked_of_python(peer: Peer) -> list[bytes]:
+    """The arguments of basic.publish that Python makes sites of from now on."""
+    asked: list[bytes] = []
+    vhost, lane = peer.protocol.vhost, peer.protocol.lane
+
+    def resolve(arguments: bytes) -> Any:
+        asked.append(arguments)
+        return site_of(vhost, arguments)
+
+    vhost.sites = lane.sites = PublishSites(resolve)
+    return asked
+
+
+def test_keys_that_never_repeat_are_the_lanes() -> None:
+    side = Side(compiled=True, confirming=False)
+    asked = asked_of_python(side.writer)
+    sites = side.writer.protocol.lane.sites
+    assert sites is not None
+    for at in range(30):
+        side.writer.publish(f"a.{at}", b"x", "topic")
+        side.writer.publish(f"c.{at}", b"x", "topic")
+    assert len(asked) == 1
+    assert len(sites) == 60
+    assert sites.room.taken == (8 + 2) + 8  # those of q and r, and of nobody
+    assert side.counts("q") == side.counts("r") == 30
+
+
+def test_headers_that_never_repeat_are_the_lanes() -> None:
+    side = Side(compiled=True, confirming=False)
+    asked = asked_of_python(side.writer)
+    sites = side.writer.protocol.lane.sites
+    assert sites is not None
+    for at in range(30):
+        side.writer.publish("", b"x", "headers", headers={"n": 1, "at": at})
+        side.writer.publish("", b"x", "headers", headers={"n": at + 2, "at": at})
+    assert len(asked) == len(sites) == 1
+    assert sites.room.taken == (8 + 1) + 8
+    assert (side.counts("q"), side.counts("r")) == (30, 0)
+
+
+def test_a_key_that_leads_on_to_an_exchange_is_made_by_python_once() -> None:
+    side = Side(compiled=True, confirming=False)
+    asked = asked_of_python(side.writer)
+    for _ in range(3):
+        for key in ("a.1", "b.1", "b.2"):
+            side.writer.publish(key, b"x", "topic")
+    assert len(asked) == 3
+    assert side.counts("r") == 9
+
+
+def test_a_binding_that_changes_makes_other_routes() -> None:
+    side = Side(compiled=True, confirming=False)
+    side.writer.publish("a.1", b"x", "topic")
+    side.writer.publish("", b"x", "headers", headers={"n": 1})
+    side.writer.ask(entity.QueueUnbind(queue="q", exchange="topic", routing_key="a.#"))
+    side.writer.ask(entity.QueueBind(queue="r", exchange="headers", arguments={"n": None}))
+    side.writer.publish("a.1", b"x", "topic")
+    side.writer.publish("a.2", b"x", "topic")
+    side.writer.publish("", b"x", "headers", headers={"n": 1})
+    assert (side.counts("q"), side.counts("r")) == (1 + 2, 3 + 1)
+
+
+def test_sites_and_routes_make_room_for_others() -> None:
+    side = Side(compiled=True, confirming=False)
+    vhost, lane = side.writer.protocol.vhost, side.writer.protocol.lane
+    vhost.sites = lane.sites = sites = PublishSites(partial(site_of, vhost), 8)
+    sites.room.most = 60
+    most = 0
+    for at in range(40):
+        side.writer.ask(entity.QueueDeclare(queue=f"q{at}", no_wait=False))
+        side.writer.ask(entity.QueueBind(queue=f"q{at}", exchange="amq.headers", arguments={"at": at}))
+    for at in range(80):
+        side.writer.publish(f"a.{at}", b"x", "topic")
+        side.writer.publish("", b"x", "amq.headers", headers={"at": at % 40})
+        assert len(sites) <= 8
+        most = max(most, sites.room.taken)
+    assert 8 < most <= 60
+    assert side.counts("q") == 80
+    assert all(side.counts(f"q{at}") == 2 for at in range(40))
 
 
 def test_confirms_that_leave_together_are_one_frame() -> None:

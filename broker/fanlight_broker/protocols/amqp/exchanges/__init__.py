@@ -65,9 +65,9 @@ restores, `TopicSpace.bind` comes for filters that the core has stored with thei
     keeper.restore(exchanges)                                             TopicSpace.bind: nothing if keeper.restoring
 
 The files: `registry` (Exchanges) · `exchange` (AmqpExchange, Destinations) · `kinds` (the types by name) · `direct`,
-`fanout`, `topic`, `shared`, `headers`, `conditions`, `consistent_hash` · `kept_answers` · `arguments` (values as
-RabbitMQ compares them) · `ports` (what the owner provides) · `stored` (over a restart) · `definitions` (RabbitMQ's
-file).
+`fanout`, `topic`, `shared`, `headers`, `conditions` (their index), `header_values`, `consistent_hash` · `kept_answers`,
+`kept_answer` · `arguments` (values as RabbitMQ compares them) · `ports` (what the owner provides) · `stored` (over a
+restart) · `definitions` (RabbitMQ's file).
 """
 
 from fanlight_broker.protocols.amqp.exchanges.exchange import AmqpExchange, Destinations

@@ -10,11 +10,13 @@ width is not kept. NaN, which RabbitMQ cannot read, is equal to NaN.
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from math import isnan
+from struct import Struct
+from sys import byteorder
 from typing import Any, Final
 
-TRUE: Final = ("t", True)
-FALSE: Final = ("t", False)
-NAN: Final = ("d", "nan")
+NESTED: Final = b"A"  # what the canonical form of an array or a table begins with
+DOUBLE: Final = Struct("=d")
+SIGNED_BELOW: Final = 2**63
 
 # RabbitMQ's names of types, for its error texts; `S` and the integers have several names, of which these are usual.
 TYPE_NAMES: Final[Mapping[type, str]] = {
@@ -26,36 +28,72 @@ Arguments = tuple[tuple[str, str, Any], ...]
 """The arguments of a binding, sorted by name: (name, type, value); lists and tables as tuples. Hashable."""
 
 
-def comparable(value: Any) -> Any:
-    """A hashable value that is equal to another's exactly if RabbitMQ's headers exchange says so."""
-    kind = type(value)
-    if kind is str or kind is int:
-        return value
+def canonical(value: Any) -> bytes:
+    """Octets that are equal to another value's exactly if RabbitMQ's headers exchange says that the values are equal.
+
+    header_values.pyx makes the same of a value as it is written.
+    """
     match value:
-        case bool():
-            return TRUE if value else FALSE
-        case int():
-            return int(value)
-        case float():
-            return NAN if isnan(value) else value
-        case bytes():
-            return _text(value)
         case str():
-            return str(value)
+            return b"s" + octets_of(value)
+        case bool():
+            return b"t\x01" if value else b"t\x00"
+        case int():
+            return _integer(value)
+        case float():
+            return _float(value)
+        case bytes():
+            return b"s" + value
+        case None:
+            return b"V"
         case Decimal():
-            return ("D", *value.as_tuple()[1:])
+            return _decimal(value)
         case Mapping():
-            return ("A", *((name, type_name(each), comparable(each)) for name, each in value.items()))
+            return NESTED + b"".join(
+                b"m" + _counted(canonical(name)) + _inside(each) for name, each in value.items()
+            )
         case Sequence():
-            return ("A", *((type_name(each), comparable(each)) for each in value))
-    return value
+            return NESTED + b"".join(b"q" + _inside(each) for each in value)
+        case _:
+            raise TypeError(f"a table cannot have a {type(value).__name__}")
 
 
-def _text(octets: bytes) -> str | bytes:
-    try:
-        return octets.decode()
-    except UnicodeDecodeError:
-        return octets
+def octets_of(text: str) -> bytes:
+    """A file of definitions may have what is no UTF-8; no message has it."""
+    return text.encode(errors="surrogatepass")
+
+
+def _inside(value: Any) -> bytes:
+    return _counted(type_name(value).encode()) + _counted(canonical(value))
+
+
+def _counted(octets: bytes) -> bytes:
+    return len(octets).to_bytes(8) + octets
+
+
+def _integer(value: int) -> bytes:
+    if -SIGNED_BELOW <= value < SIGNED_BELOW:
+        return b"i" + value.to_bytes(8, byteorder, signed=True)
+    if SIGNED_BELOW <= value < 2 * SIGNED_BELOW:
+        return b"u" + value.to_bytes(8, byteorder)
+    return b"n" + str(value).encode()  # none comes in a message; a file of definitions may have it
+
+
+def _float(value: float) -> bytes:
+    if isnan(value):
+        return b"N"
+    if -SIGNED_BELOW <= value < 2 * SIGNED_BELOW and value.is_integer():
+        return _integer(int(value))
+    return b"d" + DOUBLE.pack(value)
+
+
+def _decimal(value: Decimal) -> bytes:
+    """Of its digits and its scale: 1 is not 1.0."""
+    _, digits, exponent = value.as_tuple()
+    whole = int("".join(map(str, digits)) or "0")
+    if isinstance(exponent, int) and 0 <= -exponent <= 255 and whole < 2**32:
+        return b"D" + bytes((-exponent,)) + whole.to_bytes(4)
+    return b"D" + repr((digits, exponent)).encode()
 
 
 def type_name(value: Any) -> str:

@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Any, Final
 
 from fanlight_broker.protocols.amqp.errors import AmqpError
-from fanlight_broker.protocols.amqp.exchanges.arguments import Arguments, comparable, type_name
+from fanlight_broker.protocols.amqp.exchanges.arguments import Arguments, canonical, type_name
 from fanlight_broker.protocols.amqp.exchanges.exchange import Destination, Search
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 
@@ -65,7 +65,7 @@ class HashTable:
             return
         if self._header is not None:
             search.by_message = True
-            hashed = repr(comparable(search.headers.get(self._header)))
+            hashed = canonical(search.headers.get(self._header)).hex()
         elif self._property is not None:
             search.by_message = True
             hashed = str(getattr(search.properties, self._property, None))

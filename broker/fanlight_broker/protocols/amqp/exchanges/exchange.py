@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from fanlight_broker.protocols.amqp.publish_sites import KeptAnswer
+from fanlight_broker.protocols.amqp.exchanges.kept_answer import KeptAnswer
 
 if TYPE_CHECKING:
     from fanlight_broker.protocols.amqp.exchanges.arguments import Arguments
@@ -120,13 +120,14 @@ class AmqpExchange(Destination):
     bound      what each destination is bound with
     answers    by key, as long as they are right
     always     the answer to all keys, where they do not matter
+    routes     the lane's, by the destinations that its bindings give
     asked_by   the exchanges whose answers have come through this one; asks: those that its own have come through
     is_shared  it is the broker's own topics
     """
 
     __slots__ = (
         "alternate", "always", "answers", "arguments", "asked_by", "asks", "auto_delete", "bound", "delayed", "durable",
-        "internal", "is_shared", "table", "type",
+        "internal", "is_shared", "routes", "table", "type",
     )
 
     is_exchange = True
@@ -147,6 +148,7 @@ class AmqpExchange(Destination):
         self.bound: dict[Destination, tuple[Any, ...] | set[Any]] = {}
         self.answers: dict[str, Destinations] = {}
         self.always: Destinations | None = None
+        self.routes: KeptAnswer | None = None
         self.asked_by: set[AmqpExchange] = set()
         self.asks: set[AmqpExchange] = set()
         self.is_shared = False

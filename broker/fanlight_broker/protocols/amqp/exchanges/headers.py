@@ -7,12 +7,12 @@
 With nothing to compare `all` matches every message and `any` matches none. `arguments` says when values are equal.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from fanlight_broker.protocols.amqp.errors import AmqpError
-from fanlight_broker.protocols.amqp.exchanges.arguments import Arguments, comparable, thawed, type_name
-from fanlight_broker.protocols.amqp.exchanges.conditions import PRESENT, Condition, Conditions, Conjunctions
+from fanlight_broker.protocols.amqp.exchanges.arguments import Arguments, canonical, octets_of, thawed, type_name
+from fanlight_broker.protocols.amqp.exchanges.conditions import ConditionIndex
 from fanlight_broker.protocols.amqp.exchanges.exchange import Destination, Search
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 
@@ -21,16 +21,20 @@ KINDS: Final = ("all", "any", "all-with-x", "any-with-x")
 
 
 class HeadersTable:
-    """Conjunctions of conditions on headers; an `any` is one for each of its headers."""
+    """Conjunctions of conditions on headers, with the numbers of destinations; an `any` is one for each of its headers.
 
-    __slots__ = ("_conjunctions",)
+    by_number: the destinations of the vhost
+    """
 
-    def __init__(self) -> None:
-        self._conjunctions = Conjunctions()
+    __slots__ = ("_by_number", "index")
+
+    def __init__(self, by_number: Sequence[Destination | None]) -> None:
+        self._by_number = by_number
+        self.index = ConditionIndex()
 
     @property
     def is_empty(self) -> bool:
-        return self._conjunctions.is_empty
+        return self.index.is_empty
 
     def check(self, key: str, arguments: Mapping[str, Any]) -> None:
         kind = arguments.get(X_MATCH, "all")
@@ -44,34 +48,34 @@ class HeadersTable:
 
     def add(self, destination: Destination, key: str, arguments: Arguments) -> None:
         for conditions in conjunctions(arguments):
-            self._conjunctions.add(conditions, destination)
+            self.index.add(conditions, destination.number)
 
     def remove(self, destination: Destination, key: str, arguments: Arguments) -> None:
         for conditions in conjunctions(arguments):
-            self._conjunctions.remove(conditions, destination)
+            self.index.remove(conditions, destination.number)
 
     def find(self, search: Search) -> None:
         search.by_message = True
-        self._conjunctions.find(
-            [
-                (name, value if type(value) is str or type(value) is int else comparable(value))
-                for name, value in search.headers.items()
-            ],
-            search,
-        )
+        headers = [(octets_of(name), canonical(value)) for name, value in search.headers.items()]
+        for number in self.index.find(headers):
+            destination = self._by_number[number]
+            if destination is not None:
+                search.reach(destination)
 
 
-def conjunctions(arguments: Arguments) -> list[Conditions]:
-    """What a binding asks of a message: at least one of these."""
+def conjunctions(arguments: Arguments) -> list[list[tuple[bytes, bytes | None]]]:
+    """What a binding asks of a message: at least one of these. A condition is (name, canonical value), or (name, None):
+    it is there.
+    """
     table = thawed(arguments)
     kind = table.get(X_MATCH, "all")
     with_x = kind.endswith("-with-x")
-    found: list[Condition] = [
-        (name, PRESENT if value is None else comparable(value))
+    found: list[tuple[bytes, bytes | None]] = [
+        (octets_of(name), None if value is None else canonical(value))
         for name, value in table.items()
         if name != X_MATCH and (with_x or not name.startswith("x-"))
     ]
-    return [(each,) for each in found] if kind.startswith("any") else [tuple(found)]
+    return [[each] for each in found] if kind.startswith("any") else [found]
 
 
 def _refused(text: str) -> AmqpError:

@@ -8,6 +8,7 @@ those roots, and of no other. Keys that never repeat fill the room; then all ans
 from collections.abc import Iterable
 
 from fanlight_broker.protocols.amqp.exchanges.exchange import AmqpExchange, Destinations
+from fanlight_broker.protocols.amqp.exchanges.kept_answer import KeptAnswer
 
 LARGE = 16  # an answer may take this part of the room
 
@@ -40,6 +41,16 @@ class KeptAnswers:
                 exchange.asked_by.add(root)
                 root.asks.add(exchange)
 
+    def keep_routes(self, root: AmqpExchange, routes: KeptAnswer) -> None:
+        """What the lane keeps of an exchange, until a binding of that changes."""
+        if root.routes is not None:
+            root.routes.valid = False
+        root.routes = routes
+        routes.valid = True
+        self._roots.add(root)
+        root.asked_by.add(root)
+        root.asks.add(root)
+
     def changed(self, exchange: AmqpExchange) -> None:
         """What leads through it may be another answer now."""
         for root in list(exchange.asked_by):
@@ -55,6 +66,9 @@ class KeptAnswers:
             root.always.valid = False
             self.taken -= _places(root.always)
             root.always = None
+        if root.routes is not None:
+            root.routes.valid = False
+            root.routes = None
         for exchange in root.asks:
             exchange.asked_by.discard(root)
         root.asks.clear()

@@ -27,7 +27,7 @@ MakeTable = Callable[[Mapping[str, Any], Sequence[Destination | None], ExchangeL
 TABLES: Final[Mapping[str, MakeTable]] = {
     "direct": lambda arguments, by_number, limits: DirectTable(),
     "fanout": lambda arguments, by_number, limits: FanoutTable(),
-    "headers": lambda arguments, by_number, limits: HeadersTable(),
+    "headers": lambda arguments, by_number, limits: HeadersTable(by_number),
     "topic": lambda arguments, by_number, limits: TopicTable(by_number, limits),
     "x-consistent-hash": lambda arguments, by_number, limits: HashTable(arguments),
 }

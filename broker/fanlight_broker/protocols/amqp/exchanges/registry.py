@@ -15,6 +15,7 @@ from fanlight_broker.protocols.amqp.exchanges.exchange import (
     with_entry,
     without_entry,
 )
+from fanlight_broker.protocols.amqp.exchanges.kept_answer import KeptAnswer
 from fanlight_broker.protocols.amqp.exchanges.kept_answers import KeptAnswers
 from fanlight_broker.protocols.amqp.exchanges.kinds import (
     ALTERNATE,
@@ -380,6 +381,21 @@ class Exchanges:
             if kept is not None:
                 return kept
         return self._routed(exchange, Search((key, *more_keys), headers, properties))
+
+    def keep_routes(self, exchange: AmqpExchange, routes: KeptAnswer) -> None:
+        """`valid` until a binding of the exchange changes, or it is another one."""
+        self._kept.keep_routes(exchange, routes)
+
+    def queues_by_numbers(self, exchange: AmqpExchange, numbers: tuple[int, ...]) -> tuple[str, ...] | None:
+        """The queues that a message reaches whose bindings lead to destinations of these numbers; None: it is led on to
+        other exchanges.
+        """
+        if not numbers and exchange.alternate is not None:
+            return None
+        found = [self._by_number[number] for number in numbers]
+        if any(each is None or each.is_exchange for each in found):
+            return None
+        return tuple(each.name for each in found if each is not None)
 
     def publish_onward(
         self, name: str, key: str, headers: Headers = None, properties: HashedProperties | None = None

@@ -31,6 +31,11 @@ class TopicTable:
         self._searching = 0  # bindings with several #
 
     @property
+    def index(self) -> matchcore.FilterIndex | None:
+        """Of the filters, as long as there are any."""
+        return self._index
+
+    @property
     def nbytes(self) -> int:
         """Of the index."""
         return self._index.nbytes if self._index is not None else 0

@@ -3,18 +3,32 @@
 import random
 from collections.abc import Callable
 from decimal import Decimal
+from itertools import combinations
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fanlight_broker.protocols.amqp.data_types import UINT32
 from fanlight_broker.protocols.amqp.exchanges import Destinations, ExchangeLimits, Exchanges
-from fanlight_broker.protocols.amqp.exchanges.arguments import comparable, frozen, thawed
+from fanlight_broker.protocols.amqp.exchanges.arguments import canonical, frozen, thawed
 from fanlight_broker.protocols.amqp.exchanges.conditions import CROWD
 from fanlight_broker.protocols.amqp.exchanges.consistent_hash import jump
+from fanlight_broker.protocols.amqp.exchanges.exchange import Destination
+from fanlight_broker.protocols.amqp.exchanges.header_values import canonical_of
 from fanlight_broker.protocols.amqp.exchanges.headers import HeadersTable
 from fanlight_broker.protocols.amqp.exchanges.topic import TopicTable
-from tests.broker.protocols.amqp.exchanges.oracle import PlainBinding, PlainExchange, PlainVhost, equal, typed
+from fanlight_broker.protocols.amqp.field_table import encode_table, encode_value
+from tests.broker.protocols.amqp.amqp_values import values
+from tests.broker.protocols.amqp.exchanges.oracle import (
+    PlainBinding,
+    PlainExchange,
+    PlainVhost,
+    equal,
+    headers_match,
+    typed,
+)
 
 QUEUES = st.sampled_from(["q1", "q2", "q3", "q4"])
 KEYS = st.lists(st.sampled_from(["x", "y", "*", "#", "", "+", "/"]), max_size=4).map(".".join)
@@ -193,6 +207,17 @@ def test_crowded_headers_with_a_few_names(seed: int) -> None:
     assert exchanges.bindings_count == 0
     assert is_empty(exchanges)
 
+def test_trees_in_trees_are_asked_with_all_that_a_message_has() -> None:
+    """Every four of nine names, bound in an order that hangs many under few."""
+    bound = sorted(combinations("abcdefghi", 4))
+    table = HeadersTable(())
+    for number, names in enumerate(bound):
+        table.add(Destination("q", number), "", frozen(dict.fromkeys(names)))
+    for size in range(10):
+        for came in combinations("abcdefghi", size):
+            found = table.index.find([(name.encode(), b"V") for name in came])
+            assert found == tuple(number for number, names in enumerate(bound) if {*names} <= {*came})
+
 
 def is_empty(exchanges: Exchanges) -> bool:
     table = exchanges.find("h")
@@ -203,8 +228,50 @@ def is_empty(exchanges: Exchanges) -> bool:
 
 @given(VALUES, VALUES)
 def test_values_are_equal_as_rabbitmq_has_it(one: Any, other: Any) -> None:
-    assert (comparable(one) == comparable(other)) == equal(one, other)
-    assert equal(one, other) is False or hash(comparable(one)) == hash(comparable(other))
+    assert (canonical(one) == canonical(other)) == equal(one, other)
+
+
+@given(st.lists(values | VALUES, max_size=3))
+def test_a_value_is_the_same_key_as_octets_and_as_python_reads_it(several: list[Any]) -> None:
+    for value in (*several, several, float("nan"), float("inf"), 1e300, -0.0, 2.0**63, 2.0**64, -(2.0**63)):
+        assert canonical_of(encode_value(value)) == canonical(value)
+
+
+@pytest.mark.parametrize(
+    ("octets", "same"),
+    [
+        (b"b\xff", -1), (b"B\xff", 255), (b"s\xff\xfe", -2), (b"u\xff\xfe", 65_534), (b"I\xff\xff\xff\xff", -1),
+        (b"i\xff\xff\xff\xff", 2**32 - 1), (b"L" + b"\xff" * 8, -1), (b"T" + b"\xff" * 8, 2**64 - 1),
+        (b"f\x3f\x80\x00\x00", 1), (b"f\x3f\x00\x00\x00", 0.5), (b"t\x07", True), (b"x\x00\x00\x00\x01k", "k"),
+    ],
+)  # fmt: skip
+def test_types_that_python_does_not_write_are_read_by_their_value(octets: bytes, same: Any) -> None:
+    assert canonical_of(octets) == canonical(same)
+
+
+@given(st.lists(st.tuples(HEADERS, st.sampled_from(["all", "any"])), max_size=12), st.lists(HEADERS, max_size=5))
+def test_a_message_meets_as_octets_what_it_meets_as_values(
+    bound: list[tuple[dict[str, Any], str]], messages: list[dict[str, Any]]
+) -> None:
+    table = HeadersTable(())
+    for number, (arguments, kind) in enumerate(bound):
+        table.add(Destination("q", number), "", frozen({**arguments, "x-match": kind}))
+    for headers in messages:
+        named = [(name.encode(), canonical(value)) for name, value in headers.items()]
+        entries = encode_table(headers)[UINT32.size :]
+        met = tuple(
+            number for number, (arguments, kind) in enumerate(bound)
+            if headers_match({**arguments, "x-match": kind}, headers)
+        )
+        assert table.index.find(named) == table.index.find_in(entries) == met
+
+
+def test_of_a_name_that_comes_twice_the_last_value_counts() -> None:
+    table = HeadersTable(())
+    for number, value in enumerate((1, 2, None)):
+        table.add(Destination("q", number), "", frozen({"a": value}))
+    twice = encode_table({"a": 1})[UINT32.size :] + encode_table({"a": 2})[UINT32.size :]
+    assert table.index.find_in(twice) == (1, 2)
 
 
 @given(HEADERS, HEADERS)

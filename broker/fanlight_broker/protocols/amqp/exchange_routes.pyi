@@ -1,0 +1,27 @@
+from collections.abc import Callable
+from typing import Any, final
+
+import matchcore
+from fanlight_broker.protocols.amqp.exchanges.conditions import ConditionIndex
+from fanlight_broker.protocols.amqp.exchanges.kept_answer import KeptAnswer
+from fanlight_broker.wire.route import Route
+
+def is_live(route: Route) -> bool: ...
+@final
+class RouteRoom:
+    most: int
+    taken: int
+    full: Callable[[], None] | None
+    def __init__(self, most: int = ...) -> None: ...
+    def clear(self) -> None: ...
+
+@final
+class ExchangeRoutes(KeptAnswer):
+    prefix: bytes
+    conditions: ConditionIndex | None
+    def __init__(
+        self, prefix: bytes, resolve: Callable[[tuple[int, ...]], Route | None], room: RouteRoom, *,
+        conditions: ConditionIndex | None = None, filters: matchcore.FilterIndex | None = None, find_ids: Any = None,
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    def drop(self) -> None: ...

@@ -1,0 +1,2 @@
+class KeptAnswer:
+    valid: bool
