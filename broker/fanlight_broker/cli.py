@@ -174,6 +174,12 @@ def definitions(arguments: argparse.Namespace) -> int:
     return try_definitions(arguments.file, settings, as_json=arguments.json)
 
 
+def import_configuration(arguments: argparse.Namespace) -> int:
+    from fanlight_broker.migrating.import_command import import_configuration
+
+    return import_configuration(arguments.file, arguments.to)
+
+
 def version(_: argparse.Namespace) -> int:
     print(_version())
     return Exit.OK
@@ -265,6 +271,9 @@ def _parser() -> argparse.ArgumentParser:
     tried.add_argument("file", type=Path, metavar="FILE", help="as rabbitmqctl export_definitions writes it")
     tried.add_argument("--json", action="store_true", help="print it as one JSON object")
     _add_config(tried)
+    taken = command("import", import_configuration, "convert a mosquitto.conf, and say what has no equivalent")
+    taken.add_argument("file", type=Path, metavar="FILE", help="mosquitto.conf; files that it names are read, too")
+    taken.add_argument("--to", type=Path, metavar="DIR", help="write the files there [default: print them]")
     command("version", version, "print the version")
     return parser
 

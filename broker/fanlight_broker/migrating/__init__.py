@@ -1,0 +1,1 @@
+"""Configurations of other brokers, converted into Fanlight's files (docs/migrate-mosquitto.md)."""
