@@ -18,8 +18,8 @@ them) it is the address, for IPv6 the /64 network. All clients and sessions of a
 A principal may use a part (`share_percent`) of what the others leave of a pot. So one principal cannot empty a pot, and
 several that try together still leave some for the next. A quota (quota.py) bounds it by numbers of its own beside that.
 What belongs to no principal, such as the inner tables of an
-index, counts as used by others: it makes every share smaller, never larger. A Share exists as long as anything is
-counted in it.
+index, counts as used by others: it makes every share smaller, never larger. As an index grows by a large step, an
+eighth of its pot is kept for that. A Share exists as long as anything is counted in it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -56,6 +56,8 @@ __all__ = [
 log: Final = event_log.get("shares")
 
 IPV6_NETWORK: Final = 64  # bits that a provider assigns to one customer: all its addresses are one principal
+# Of `subscriptions_bytes_max`, for the steps in which an index grows, which are of nobody: they took 6 to 12 % of it.
+INDEX_PART: Final = 8
 UNLIMITED: Final = 1 << 56  # the largest that `PotTotals` has
 ADDRESSES_MAX: Final = 4_096  # whose principals are remembered: 1 MB
 
@@ -116,9 +118,14 @@ class Shares:
         self._percents = {pot: percent_of(limits, pot) for pot in SharedPot}
         self._limits: dict[SharedPot, int] = {pot: getattr(limits, pot.limit) for pot in SharedPot}
         for pot, number in NUMBERS.items():
-            self._totals.bound(number, self._limits[pot], self._percents[pot])
+            self._totals.bound(number, self._limits[pot], self._percents[pot], self._reserved(pot))
         self.ledger.stored_share = percent_of(limits, SharedPot.STORED_BYTES) / 100
         self.ledger.sessions.share = percent_of(limits, SharedPot.SESSIONS_BYTES) / 100
+
+    def _reserved(self, pot: SharedPot) -> int:
+        """Of a limit, for what belongs to nobody, where no principal may use all of it."""
+        shared = pot is SharedPot.SUBSCRIPTIONS_BYTES and self._percents[pot] < 100
+        return self._limits[pot] // INDEX_PART if shared else 0
 
     def __len__(self) -> int:
         return len(self._known)
@@ -203,7 +210,10 @@ class Shares:
         quota = share.quota(pot)
         if share.by_quota:
             return self.limit(pot) if quota is None else quota
-        left = self.limit(pot) - (self.total(pot) - share.used(pot) - leaving)
+        total = self.total(pot)
+        if reserved := self._reserved(pot):
+            total = max(total, self._totals.used_of(NUMBERS[pot]) + reserved)
+        left = self.limit(pot) - (total - share.used(pot) - leaving)
         most = max(0, ceil(self._percents[pot] * left / 100))
         return most if quota is None else min(most, quota)
 

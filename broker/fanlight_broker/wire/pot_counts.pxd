@@ -1,7 +1,8 @@
 # What principals use of the pots that they share: counts, pot by pot. core/shares.py gives each pot its number.
 #
 #   PotTotals   used [ all principals ]   limit [ ]   percent [ of what the others leave, that one may use ]
-#      ^
+#      ^                                  reserved [ for what nobody uses, and all need: it is left out of the shares ]
+#      |
 #   PotCounts   used [ one principal  ]
 #      ^
 #   PotCounts   used [ a joint one: one client whose quotas have several holders ]  --> PotCounts of these holders
@@ -23,12 +24,15 @@ cdef class PotTotals:
     cdef int64_t[POTS] used
     cdef int64_t[POTS] limits
     cdef int64_t[POTS] percents
+    cdef int64_t[POTS] reserved
 
     cdef inline bint room(self, int pot, int64_t used, int64_t total, int64_t more) noexcept:
         """May one that uses so much use more, while all together use `total`? Without rounding, as
         `used + more <= ceil(percent / 100 * what the others leave)`.
         """
         cdef int64_t wanted = used + more
+        if self.reserved[pot]:
+            total = max(total, self.used[pot] + self.reserved[pot])
         return wanted <= 0 or 100 * (wanted - 1) < self.percents[pot] * (self.limits[pot] - (total - used))
 
 @cython.final

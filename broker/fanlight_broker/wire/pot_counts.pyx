@@ -16,11 +16,13 @@ cdef inline int checked(int pot) except -1:
 cdef class PotTotals:
     """What all principals use, and may."""
 
-    def bound(self, int pot, int64_t limit, int64_t percent):
-        """Apply a limit for all, and the percentage of what the others leave that one may use."""
+    def bound(self, int pot, int64_t limit, int64_t percent, int64_t reserved=0):
+        """Apply a limit for all, and the percentage of what the others leave that one may use. reserved: of the limit,
+        for what belongs to nobody.
+        """
         if limit > LIMIT_MAX:
             raise OverflowError(f"a limit of {limit}; at most {LIMIT_MAX}")
-        self.limits[checked(pot)], self.percents[pot] = limit, percent
+        self.limits[checked(pot)], self.percents[pot], self.reserved[pot] = limit, percent, reserved
 
     def used_of(self, int pot):
         """What all of them use."""

@@ -1,6 +1,6 @@
 """Clients without a connection, for tests of the core."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from fanlight_broker.core.broker import Broker
@@ -35,6 +35,9 @@ class Listener:
 
     def use_badge(self, badge: Badge | None) -> None: ...
     def use_quota(self, quota: Quota) -> None: ...
+
+    def recheck(self) -> Iterator[None]:
+        return iter(())
 
     def notify_held(self, held: bool, seconds: float) -> None:
         self.told.append(("held",) if held else ("goes on", round(seconds, 6)))
