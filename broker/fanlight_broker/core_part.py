@@ -48,10 +48,14 @@ class Core(Part):
 
     async def start(self) -> None:
         allow_connections(self.settings)
+        self.broker.interest.told = self.settings.publish_interest
+        if self.broker.system_topics is not None:
+            self.broker.system_topics.sources.append(self.broker.interest.values)
 
     def reload(self, settings: Settings) -> Apply:
         def apply() -> None:
             self.broker.use(settings.limits)
+            self.broker.interest.told = settings.publish_interest
             allow_connections(settings)
 
         return apply

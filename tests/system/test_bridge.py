@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+from collections.abc import Callable
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
@@ -159,6 +160,33 @@ async def test_reload_changes_the_bridges_that_differ_and_leaves_the_others(
     os.kill(near.pid, signal.SIGHUP)
     near.wait_for_line('"reload_failed"')
     assert (await view(near, "/bridges"))["total"] == 1
+
+
+async def test_only_what_somebody_there_wants_is_sent(tmp_path: Path, start_broker: StartBroker) -> None:
+    """The bridge's own subscriptions there do not count, and retained messages pass."""
+    far = start_broker(publish_interest=True, sys_interval_seconds=1)
+    near = start_broker(bridges=write_bridges(tmp_path / "b.toml", [
+        bridge("far", far.mqtt_port, route("#", "both"), only_wanted=True)
+    ]))
+    up(near, "far")
+
+    def wanted(count: int | None) -> Callable[[dict[str, Any]], bool]:
+        return lambda found: found["bridges"][0]["wanted_filters"] == count
+
+    await eventually(near, wanted(0), "/bridges")
+    await publish(near, "a", b"1")
+    await publish(near, "kept", b"2", retain=True)
+    async with await MqttPeer.connect(far.mqtt_port) as there:
+        await there.subscribe("b/+", "kept", qos=1)
+        assert (await there.message()).payload == b"2"
+        await eventually(near, wanted(2), "/bridges")
+        for topic in ("a", "b/1", "b/1/2", "b/2"):
+            await publish(near, topic, b"3")
+        assert [(await there.message()).topic for _ in range(2)] == ["b/1", "b/2"]
+    await eventually(near, wanted(0), "/bridges")
+    counts = (await view(near, "/bridges"))["bridges"][0]["out"]
+    assert (counts["messages"], counts["unwanted"]) == (3, 3)
+    far.terminate()
 
 
 async def test_selectors_properties_and_what_is_shown(tmp_path: Path, start_broker: StartBroker) -> None:

@@ -421,6 +421,13 @@ class Settings(
         Path | None, BRIDGES, Unit("path"),
         Reason("bridges to other brokers, TOML, read again on SIGHUP"),
     ] = None
+    publish_interest: Annotated[
+        bool, BRIDGES,
+        Reason(
+            "whether $SYS/broker/interest has the filters of all subscriptions, for bridges with only_wanted that "
+            "bring messages here"
+        ),
+    ] = False
     audit_log: Annotated[
         Path | None, AUDIT, NeedsRestart(), Unit("path"),
         Reason("the file of the audit log; without it there is no audit log. SIGHUP opens it again"),

@@ -18,6 +18,8 @@ from fanlight_broker.core.archive_selection import ArchiveSelection
 from fanlight_broker.core.clients import EveryClient
 from fanlight_broker.core.declarations import Declarations
 from fanlight_broker.core.flow import Flow, Later, NextTurn
+from fanlight_broker.core.interest import NAME as INTEREST
+from fanlight_broker.core.interest import InterestTopic
 from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.login_turns import LoginTurns
@@ -75,6 +77,7 @@ class Broker(Namespace):
             Marks(limits, shares, lambda number: number in self.everybody.by_number), Acknowledgements(flow),
             Declarations(), self.everybody, self.finish, self.home_of, later, wall,
         ), Unrestricted() if permissions is None else permissions)
+        self.interest = InterestTopic(self.router)
         self.system_topics: SystemTopics | None = None  # set by the application, which has all counters
         self._bound(limits)
 
@@ -250,6 +253,8 @@ class Broker(Namespace):
             if not self._swept_on:
                 self._sweep_namespaces(self.namespaces, now, just_over)
             if not just_over and self.system_topics is not None:
+                if (interest := self.interest.changed(now)) is not None:
+                    self.system_topics.announce(INTEREST, interest, now)
                 self.system_topics.sweep(now)
         finally:
             self.finish()  # wills and $SYS may have been a subscription's last message, or have filled an outbox

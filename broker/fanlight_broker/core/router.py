@@ -94,6 +94,7 @@ class Router:
         self._archive_selection: ArchiveSelection | None = None
         self._rules: Callable[[bytes, int], bool] | None = None
         self._onward: Onward | None = None
+        self._interest_changes = 0  # of subscriptions, beside those of the index
         # Topics and filters are checked before, by limits that may change; the indexes take what any setting allows.
         self._filters = matchcore.FilterIndex(max_words=TOPIC_WORDS_CEILING)
         self.table = SubscriptionTable(
@@ -200,6 +201,16 @@ class Router:
         """Bytes of the filter index."""
         return self._filters.nbytes
 
+    @property
+    def interest_version(self) -> tuple[object, ...]:
+        """Differs when it may be other topics that somebody wants."""
+        return self._filters.version, self._interest_changes, self.wants_beyond_filters
+
+    @property
+    def wants_beyond_filters(self) -> bool:
+        """Is there anything beside subscriptions that messages are for: an archive, rules, queues behind topics?"""
+        return self._archive_selection is not None or self._rules is not None or self._onward is not None
+
     def subscriptions(self) -> Iterator[Subscription]:
         return (each for each in self._by_id if isinstance(each, Target))
 
@@ -278,6 +289,7 @@ class Router:
 
     def _enter(self, subscription: Subscription, filter: bytes, syntax: str) -> None:
         """Enter it where topics find it. Raises InvalidFilter."""
+        self._interest_changes += subscription.condition is not None
         if subscription.condition is None:
             self._insert(subscription)
         elif self.screens.insert(subscription):
@@ -324,6 +336,7 @@ class Router:
         return ended
 
     def _leave_screen(self, subscription: Subscription, filter: bytes, syntax: str) -> None:
+        self._interest_changes += 1
         if self.screens.remove(subscription):
             self._altered(filter, syntax)
         self.routes.left_screen()
@@ -336,6 +349,7 @@ class Router:
 
     def rebind(self, subscription: Subscription, variant: Variant, *, no_echo: bool) -> None:
         """Change how a subscription gets its messages: at once, without a gap."""
+        self._interest_changes += 1
         before = nbytes_held(subscription)
         subscription.rebind(variant, no_echo)
         self._count(nbytes_held(subscription) - before)

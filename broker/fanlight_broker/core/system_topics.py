@@ -19,6 +19,8 @@ from typing import Final
 from fanlight_broker.core import enforcement
 from fanlight_broker.core.clients import EveryClient
 from fanlight_broker.core.content import Content
+from fanlight_broker.core.interest import EVERYTHING
+from fanlight_broker.core.interest import NAME as INTEREST
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.publishing import Publishing
 from fanlight_broker.core.shares import SharedPot
@@ -143,6 +145,8 @@ class SystemTopics:
         self._publishing.retained.put(message_of(name, ""), now, own=True)  # an empty payload clears it
 
     def _withdraw(self, now: float) -> None:
+        if INTEREST in self._published:  # somebody may leave out messages by it
+            self._say(INTEREST, EVERYTHING, now)
         for name in self._published:
             self._clear(name, now)
         self._published.clear()
