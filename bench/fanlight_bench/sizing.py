@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def measure(broker: Broker, scale: float) -> dict[str, dict[str, float]]:
+def measure(broker: Broker, scale: float) -> dict[str, dict[str, int]]:
     """By kind: bytes each of resident memory, and as the broker counts them."""
     found = {}
     for name, pots, count, make in (
@@ -156,10 +156,10 @@ def _resident(broker: Broker) -> int:
     return int(text.split()[1]) * 4096
 
 
-def _counted(broker: Broker, pots: Sequence[str]) -> float:
+def _counted(broker: Broker, pots: Sequence[str]) -> int:
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"{broker.http_url}/stats") as answer:
         stats: dict[str, Any] = json.load(answer)
-    return sum(stats[pot] for pot in pots)
+    return sum(int(stats[pot]) for pot in pots)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from fanlight_broker.net.flush import Flusher
 from fanlight_broker.net.handshake import Handshake, HandshakeTurns
 from fanlight_broker.net.listener import Listener, Upgrade
 from fanlight_broker.net.listener_metrics import families_of
+from fanlight_broker.net.proxies import Proxies, networks_of
 from fanlight_broker.parts import Apply, Part, PartError
 from fanlight_broker.wire.inbox import ReceiveBuffer
 from fanlight_broker.wrong_port import PortGuide
@@ -60,6 +61,8 @@ class Listeners(Part):
         self._poller: Poller | None = None
         self._draining = False
         self._admission = Admission()
+        self._proxied: frozenset[str] = frozenset()  # names of listeners that are behind a proxy
+        self._proxies: Proxies | None = None
         self.handover = Handover(core.broker, self._admission, monotonic)
 
     @property
@@ -74,6 +77,7 @@ class Listeners(Part):
         except PluginError as error:
             raise PartError(str(error)) from error
         self._poller = new_poller(self.settings.tcp, self._core.flusher)
+        self._proxied, self._proxies = proxies_of(self.settings, self._classes)
         admission, shared = self._admission, ReceiveBuffer()
         for protocol in made:
             listener = Listener(
@@ -95,8 +99,9 @@ class Listeners(Part):
         host, number = port.host(self.settings), port.number(self.settings)
         tls = self._encryption.tls if port.tls else None
         upgrade = self._websocket(protocol) if port.websocket else None
+        proxies = self._proxies if port.name in self._proxied else None
         with opening(port.setting, host, number):
-            host, number = await listener.start(host, number, tls=tls, upgrade=upgrade)
+            host, number = await listener.start(host, number, tls=tls, upgrade=upgrade, proxies=proxies)
         self.port_guide.opened(port.name, number)
         example = protocol.example(port, reachable(host), number, credentials=self._access.required)
         log_listening(port.name, host, number, example)
@@ -181,6 +186,28 @@ class LateUpgrade:
 
     def entrance(self, handshake: Handshake, connection: Callable[[], Connection]) -> asyncio.Protocol:
         return self._make().entrance(handshake, connection)
+
+
+def proxies_of(
+    settings: Settings, protocols: Sequence[type[ProtocolPart]]
+) -> tuple[frozenset[str], Proxies | None]:
+    """The names of listeners that are behind proxies, and those proxies. Raises PartError."""
+    names = {each.strip() for each in (settings.proxy_protocol or "").split(",")} - {""}
+    if not names:
+        if settings.proxy_protocol_from:
+            raise PartError("proxy_protocol_from: say with proxy_protocol which listeners are behind these proxies")
+        return frozenset(), None
+    known = {port.name for each in protocols for port in each.settings.ports if port.wanted(settings)}
+    if unknown := sorted(names - known - {"all"}):
+        text = f"{unknown[0]!r} is not a listener of this broker; there are: {', '.join(sorted(known))}, or all"
+        raise PartError(f"proxy_protocol: {text}")
+    try:
+        networks = networks_of(settings.proxy_protocol_from or "")
+    except ValueError as error:
+        raise PartError(f"proxy_protocol_from: {error}") from None
+    if not networks:
+        raise PartError("proxy_protocol: say with proxy_protocol_from which addresses the proxies have")
+    return frozenset(known if "all" in names else names), Proxies(networks)
 
 
 def new_poller(tcp: Tcp, flusher: Flusher) -> Poller | None:

@@ -138,6 +138,21 @@ class Settings(
         ),
     ] = 60.0
 
+    proxy_protocol: Annotated[
+        str | None, LISTENERS, NeedsRestart(), Unit("listeners"),
+        Reason(
+            "listeners behind a proxy that says who a client is, by the PROXY protocol (versions 1 and 2): names "
+            "separated by commas, such as mqtt, mqtt_tls, or all; a connection without its header is closed"
+        ),
+    ] = None
+    proxy_protocol_from: Annotated[
+        str | None, LISTENERS, NeedsRestart(), Unit("networks"),
+        Reason(
+            "addresses and networks of these proxies, separated by commas, such as 10.0.0.0/8, ::1; nobody else is "
+            "believed, and a connection from elsewhere is closed"
+        ),
+    ] = None
+
     tls_certificate: Annotated[
         Path | None, TLS, Unit("path"),
         Reason("the broker's certificate, PEM, followed by the intermediate ones; it opens the TLS ports"),

@@ -2,7 +2,8 @@
 
     Acceptor      binds, listens, waits a while when nothing can be accepted, and closes
     TcpAcceptor   plain TCP under the poller; accepting is compiled (tcp.pyx)
-    TlsAcceptor   takes each connection through its TLS handshake (tls_handshake.py)
+    TlsAcceptor   takes each connection through its TLS handshake (tls_handshake.py), and before that through the header
+                  of a proxy (proxies.py), which plain connections may have as well
 
 Sockets for TLS are accepted here and not by the loop's own server, for two reasons: a connection must be admitted
 before the handshake, which costs more than all that a stranger may do afterwards; and each gets the context in force,
@@ -22,6 +23,8 @@ from fanlight_broker import event_log
 from fanlight_broker.core.connection import FIRST_BYTES
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.net.handshake import Handshake, HandshakeOwner, HandshakeTurns, answer_and_close, first_bytes
+from fanlight_broker.net.proxies import Proxies
+from fanlight_broker.net.proxy_header import Origin
 
 if TYPE_CHECKING:
     from fanlight_broker.net.poller import Poller
@@ -35,6 +38,12 @@ REST_SECONDS: Final = 1.0  # when there are no file descriptors left
 
 # Takes an accepted socket through its TLS handshake. Returns whether it is open afterwards. Raises OSError.
 Secure = Callable[[Handshake, socket.socket, float], Awaitable[bool]]
+Move = Callable[[Handshake, Origin, str], bool]
+
+
+def _stay(handshake: Handshake, origin: Origin, stage: str) -> bool:
+    """A listener without proxies moves nothing."""
+    raise AssertionError("no proxies")
 
 
 class Acceptor(ABC):
@@ -112,6 +121,9 @@ class TcpAcceptor(Acceptor):
 
 class TlsAcceptor(Acceptor):
     """secure    does the handshake on an accepted socket, within some seconds, and hands it on
+    proxies   those that each connection comes through; None: clients connect themselves
+    move      counts a connection for the address that its proxy has named, at the next stage; False: there is no room
+    plain     there is no TLS: what comes behind the header of a proxy is the protocol's own
     owner     counts the connections that are at their handshake
     limits    those in force: of the handshake, and of the closing one
     name      of the listener, for those who do not speak TLS
@@ -122,10 +134,13 @@ class TlsAcceptor(Acceptor):
 
     def __init__(
         self, secure: Secure, owner: HandshakeOwner, limits: Callable[[], Limits], name: str, turns: HandshakeTurns, *,
-        timed: bool = False,
+        timed: bool = False, proxies: Proxies | None = None, move: Move = _stay, plain: bool = False,
     ) -> None:
         super().__init__()
         self._secure = secure
+        self._proxies, self._move = proxies, move
+        self._stage = "tls" if proxies is None else "proxy"
+        self._plain = plain
         self._owner = owner
         self._limits = limits
         self._name = name
@@ -150,7 +165,7 @@ class TlsAcceptor(Acceptor):
             except OSError as error:
                 self.cannot_accept(error)
                 return
-            handshake = Handshake(self._owner, "tls", str(address[0]), int(address[1]), self._name)
+            handshake = Handshake(self._owner, self._stage, str(address[0]), int(address[1]), self._name)
             if handshake.begin():
                 self._start(handshake, accepted)
             else:
@@ -168,10 +183,18 @@ class TlsAcceptor(Acceptor):
     async def _shake_hands(self, handshake: Handshake, accepted: socket.socket) -> None:
         limits = self._limits()
         seconds = LONGER_THAN_ANY_SECONDS if self._timed else limits.handshake_seconds_max
-        reason = "closed during its TLS handshake"
+        reason = f"closed during its {'PROXY header' if self._plain else 'TLS handshake'}"
         secured = False
         try:
             with suppress(asyncio.CancelledError):  # it was aborted; nothing waits for this task
+                if self._proxies is not None:
+                    origin = await self._proxies.origin(handshake, accepted, seconds)
+                    if not self._move(handshake, origin, "proxy" if self._plain else "tls"):
+                        accepted.close()
+                        return
+                if self._plain:
+                    secured = await self._secure(handshake, accepted, seconds)
+                    return
                 wrong = handshake.wrong_protocol(await first_bytes(accepted, FIRST_BYTES, seconds, self._turns))
                 if wrong is not None:
                     handshake.refuse(wrong.text)
@@ -182,7 +205,7 @@ class TlsAcceptor(Acceptor):
             reason = str(error) or reason
         finally:
             # With a WebSocket on top the handshake continues, and ends there.
-            if handshake.stage == "tls":
+            if handshake.stage in ("proxy", "tls"):
                 if secured:
                     handshake.end()
                 else:

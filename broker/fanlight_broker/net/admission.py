@@ -14,12 +14,15 @@ class Admission:
         self._addresses: Counter[str] = Counter()
 
     def refusal(self, address: str, limits: Limits) -> str | None:
-        """The limit that one more connection from `address` would exceed, in words; None if it may be admitted."""
+        """The limit that one more connection from `address` would exceed, in words; None if it may be admitted.
+
+        "" is the address of those whose proxy has not said yet who they are: they are bounded all together alone.
+        """
         if self.refusing:
             return self.refusing
         if self.connections >= limits.connections_max:
             return f"{limits.connections_max} connections (connections_max)"
-        if self._addresses[address] >= limits.connections_per_address_max:
+        if address and self._addresses[address] >= limits.connections_per_address_max:
             return f"{limits.connections_per_address_max} connections from one address (connections_per_address_max)"
         return None
 

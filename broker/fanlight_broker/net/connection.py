@@ -88,7 +88,9 @@ class Connection(asyncio.BufferedProtocol):
         self._secured = transport.get_extra_info("sslcontext") is not None
         # So that we hear at once when the socket is full; asyncio's TLS takes 0 for full when there is nothing in it.
         transport.set_write_buffer_limits(high=1 if self._secured else 0)
-        self.address, self.port = peer_of(transport)
+        # A proxy may have said who it is from.
+        known = self.handshake
+        self.address, self.port = peer_of(transport) if known is None else (known.address, known.port)
         self.certified, self.serial = self.owner.certified(transport.get_extra_info("peercert"))
         plain = transport.get_extra_info("socket")
         fd = -1
@@ -103,7 +105,7 @@ class Connection(asyncio.BufferedProtocol):
         """`connection_made`, for a socket of the poller's. It reads by itself, and calls all else that follows here."""
         self._transport = cast(asyncio.Transport, socket)
         self.address, self.port = socket.address, socket.port
-        if self.handshake is None:
+        if self.handshake is None or self.handshake.memory is None:  # plain TCP, perhaps through a proxy
             self._open(self._transport, socket.fd, waits=True)
         else:  # a TlsSocket, which must be given all bytes, and charges its memory itself
             self._memory = None

@@ -1,7 +1,8 @@
 """Handshakes: what a connection goes through before its protocol has it, and what bounds that.
 
-    accepted --> TLS (tls_handshake.py) --> WebSocket (websocket.py) --> Connection (connection.py)
-                  '------------------------------'-- failed: its owner counts it, and its place is free
+    accepted --> proxy (proxies.py) --> TLS (tls_handshake.py) --> WebSocket (websocket.py) --> Connection
+                  '--------------------------'--------------------------'-- failed: its owner counts it, its place
+                                                                            is free
 
 A connection is admitted from the moment it is accepted, so that strangers who stall a handshake are bounded by the
 same limits as everybody. One that is refused keeps its place until its peer has closed, or its time is over: closing a
@@ -57,18 +58,21 @@ class HandshakeOwner(Protocol):
 class Handshake:
     """The handshakes of one connection.
 
-    stage     the present one: "tls" or "websocket"
+    stage     the present one: "proxy", "tls" or "websocket"
+    charged   the address whose connections it counts among; "": nobody's, until a proxy says who it is from
     listener  the name of the listener that accepted it
     give_up   closes the connection, as long as it is at this stage
     memory    what the buffers of its TLS are charged for; None without TLS
     """
 
-    __slots__ = ("_admitted", "_reason", "address", "give_up", "listener", "memory", "owner", "port", "stage")
+    __slots__ = (
+        "_admitted", "_reason", "address", "charged", "give_up", "listener", "memory", "owner", "port", "stage",
+    )  # fmt: skip
 
     def __init__(self, owner: HandshakeOwner, stage: str, address: str, port: int, listener: str) -> None:
         self.owner = owner
         self.stage = stage
-        self.address = address
+        self.address = self.charged = address
         self.port = port
         self.memory: TlsMemory | None = None
         self.listener = listener
@@ -78,6 +82,7 @@ class Handshake:
 
     def begin(self) -> bool:
         """Ask to be admitted. False if there is no room."""
+        self.charged = "" if self.stage == "proxy" else self.address
         self._admitted = self.owner.begin_handshake(self)
         return self._admitted
 

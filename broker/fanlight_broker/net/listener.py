@@ -23,6 +23,8 @@ from fanlight_broker.net.admission import Admission
 from fanlight_broker.net.clock import wall
 from fanlight_broker.net.connection import Connection
 from fanlight_broker.net.handshake import Handshake, HandshakeTimes, HandshakeTurns
+from fanlight_broker.net.proxies import LoopPlain, PollerPlain, Proxies
+from fanlight_broker.net.proxy_header import Origin
 from fanlight_broker.net.tls import Tls, serial_of
 from fanlight_broker.net.tls_handshake import LoopTls, PollerTls
 from fanlight_broker.net.tls_memory import TlsMemory
@@ -114,17 +116,24 @@ class Listener:
     # -- its life ---------------------------------------------------------------------------------------------------
 
     async def start(
-        self, host: str, port: int, *, tls: Tls | None = None, upgrade: Upgrade | None = None
+        self, host: str, port: int, *, tls: Tls | None = None, upgrade: Upgrade | None = None,
+        proxies: Proxies | None = None,
     ) -> tuple[str, int]:
-        """Open a port: bind and accept. Returns host and port, a free one if 0 was asked for. Raises OSError."""
+        """Open a port: bind and accept. Returns host and port, a free one if 0 was asked for. Raises OSError.
+
+        proxies: those that all its connections come through, with a header of the PROXY protocol
+        """
         loop = asyncio.get_running_loop()
         traffic = Traffic(self.name, tls=tls is not None, websocket=upgrade is not None)
-        if tls is not None:
-            self._tls = tls
+        if tls is not None or proxies is not None:
+            self._tls = tls or self._tls
             secure = TlsAcceptor(
-                self._secure(tls, traffic, upgrade), self, lambda: self.broker.limits, traffic.name,
-                self._handshake_turns, timed=True,
+                self._secure(tls, traffic, upgrade) if tls is not None else self._plain(traffic, upgrade),
+                self, lambda: self.broker.limits, traffic.name, self._handshake_turns, timed=True, proxies=proxies,
+                move=self._move, plain=tls is None,
             )
+            if proxies is not None:
+                self.stages_failed.setdefault("proxy", 0)
             bound = await secure.start(host, port, BACKLOG)
             self._acceptors.append(secure)
         elif upgrade is None and self._poller is not None:
@@ -156,6 +165,14 @@ class Listener:
             tls, lambda handshake: self._entrance(traffic, handshake, upgrade),
             lambda: self.broker.limits.linger_seconds_max,
         )
+
+    def _plain(self, traffic: Traffic, upgrade: Upgrade | None) -> Secure:
+        """What has a plain connection once its proxy has said who it is from."""
+        if upgrade is None and self._poller is not None:
+            return PollerPlain(
+                self._poller, lambda handshake, socket: Connection(self, traffic, handshake).accepted(socket)
+            )
+        return LoopPlain(lambda handshake: self._entrance(traffic, handshake, upgrade))
 
     def _entrance(
         self, traffic: Traffic, handshake: Handshake | None, upgrade: Upgrade | None
@@ -204,21 +221,40 @@ class Listener:
 
     def begin_handshake(self, handshake: Handshake) -> bool:
         limits = self.broker.limits
-        refusal = self._admission.refusal(handshake.address, limits)
-        if refusal is None and handshake.stage == "tls":
-            handshake.memory = TlsMemory(self.broker.ledger.secured)
-            if not handshake.memory.begin():
-                refusal = f"buffers of TLS connections of {limits.tls_bytes_max} bytes (tls_bytes_max)"
+        refusal = self._admission.refusal(handshake.charged, limits) or self._begin_memory(handshake)
         if refusal is not None:  # without an answer: that would need the handshake that is to be avoided
             self._note_refusal(handshake.address, handshake.port, refusal)
             self.refused += 1
             return False
-        self._admission.admit(handshake.address)
+        self._admission.admit(handshake.charged)
         self.accepted += 1
         self._shaking_hands.add(handshake)
         self._empty.clear()
         self._handshakes.begin(handshake, self._awake())
         return True
+
+    def _begin_memory(self, handshake: Handshake) -> str | None:
+        """Charge the buffers of its TLS, if that is its stage. Returns what there is no room in."""
+        if handshake.stage != "tls":
+            return None
+        handshake.memory = TlsMemory(self.broker.ledger.secured)
+        if handshake.memory.begin():
+            return None
+        return f"buffers of TLS connections of {self.broker.limits.tls_bytes_max} bytes (tls_bytes_max)"
+
+    def _move(self, handshake: Handshake, origin: Origin, stage: str) -> bool:
+        """Count a connection for the address that its proxy has named (acceptor.Move)."""
+        self._admission.leave(handshake.charged)
+        handshake.charged = origin.address
+        refusal = self._admission.refusal(origin.address, self.broker.limits)
+        self._admission.admit(origin.address)
+        handshake.address, handshake.port, handshake.stage = origin.address, origin.port, stage
+        refusal = refusal or self._begin_memory(handshake)
+        if refusal is not None:
+            self._note_refusal(origin.address, origin.port, refusal)
+            self.refused += 1
+            handshake.refuse(f"refused: this broker has {refusal}")
+        return refusal is None
 
     def end_handshake(self, handshake: Handshake) -> None:
         self._shaking_hands.discard(handshake)
@@ -226,7 +262,7 @@ class Listener:
     def fail_handshake(self, handshake: Handshake, reason: str) -> None:
         self._shaking_hands.discard(handshake)
         self._handshakes.end(handshake)
-        self._leave(handshake.address, handshake)
+        self._leave(handshake.charged, handshake)
         self.ended += 1
         self.handshakes_failed += 1
         self.stages_failed[handshake.stage] += 1
