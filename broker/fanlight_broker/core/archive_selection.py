@@ -4,7 +4,7 @@ Asked once a topic, when its route is built. The filters are those of the settin
 runs, so no route has to be forgotten for them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import matchcore
 from fanlight_broker.core.errors import InvalidFilter
@@ -40,13 +40,22 @@ class TopicSelection:
 class ArchiveSelection(TopicSelection):
     """The topics that are kept, and the tap that takes their messages."""
 
-    def __init__(self, tap: ArchiveTap, filters: Iterable[tuple[bytes, str]]) -> None:
+    def __init__(self, tap: ArchiveTap, filters: Iterable[tuple[bytes, str]], namespace: str = "") -> None:
         super().__init__(filters)
-        self.tap = tap
+        self._whole, self._before = tap, tuple(namespace_prefix(namespace, syntax) for syntax in SYNTAXES)
+        self.tap = tap.within(self._before) if namespace else tap
+        if not namespace:
+            self._before = (b"",) * len(SYNTAXES)
 
     def within(self, namespace: str) -> "ArchiveSelection":
         """The same topics in a namespace, which stands before them in the archive. "": the root."""
-        if not namespace:
-            return self
-        before = tuple(namespace_prefix(namespace, syntax) for syntax in SYNTAXES)
-        return ArchiveSelection(self.tap.within(before), self.filters)
+        return ArchiveSelection(self._whole, self.filters, namespace) if namespace else self
+
+    @property
+    def whole(self) -> ArchiveTap:
+        """The tap that takes everything, and counts it."""
+        return self._whole
+
+    def below(self, before: Sequence[bytes]) -> ArchiveTap:
+        """A tap whose messages have this before their topics, by the numbers of syntaxes."""
+        return self._whole.within(tuple(first + second for first, second in zip(self._before, before, strict=True)))

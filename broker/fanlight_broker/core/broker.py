@@ -129,6 +129,7 @@ class Broker(Namespace):
         """Which topics go to the archive, and where archived messages are read."""
         self.router.archive_selection = selection
         self.replay_source = source
+        self.queues.recording.archive_with(selection, self.queues, self.limits)
         for each in self.namespaces:  # from before a restart
             self._archive_in(each)
 
@@ -136,6 +137,9 @@ class Broker(Namespace):
         selection, source = self.router.archive_selection, self.replay_source
         if selection is not None:
             namespace.router.archive_selection = selection.within(namespace.name)
+            namespace.queues.recording.archive_with(
+                namespace.router.archive_selection, namespace.queues, namespace.limits
+            )
         if source is not None:
             namespace.replay_source = ReplaysWithin(source, namespace.name)
 

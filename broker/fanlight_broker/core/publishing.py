@@ -40,6 +40,7 @@ from fanlight_broker.core.topics import SYNTAXES, check_publisher
 from fanlight_broker.wire.fanout import publish, receive
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Message
+from fanlight_broker.wire.named_queue import NamedQueue
 from fanlight_broker.wire.outbox import Outbox, Owner
 from fanlight_broker.wire.receipts import Receiver
 from fanlight_broker.wire.route import Route
@@ -427,7 +428,8 @@ class Publishing:
     def _commit(self, receipt: Callable[[], None], sender: Sender, route: Route, since: int | None = None) -> None:
         """Nobody waits for it any more when the connection has ended."""
         receiver = sender if isinstance(sender, Receiver) else None
-        self.acknowledgements.commit(receipt, receiver, recorded=route.tap is not None, since=since)
+        recorded = route.tap is not None or any(isinstance(each, NamedQueue) and each.recorder for each in route.groups)
+        self.acknowledgements.commit(receipt, receiver, recorded=recorded, since=since)
 
     def announce(self, message: Message, now: float) -> None:
         """Publish one of the broker's own messages, to which no limit of topics or retained messages applies."""

@@ -15,6 +15,8 @@ def put_in_force(queue: WorkQueue, limits: Limits) -> None:
     inside.queue.messages_max = min(
         options.messages_max or limits.work_queue_messages_max, limits.work_queue_messages_max
     )
+    if options.stream is not None and inside.recorder is None:
+        inside.queue.messages_max = 0  # without an archive it takes nothing
     inside.queue.bytes_max = min(options.bytes_max or limits.work_queue_bytes_max, limits.work_queue_bytes_max)
     inside.queue.drop_oldest = options.overflow in (Overflow.DROP_OLDEST, Overflow.DEAD_LETTER)
     inside.queue.ttl = options.message_seconds if options.message_seconds is not None else inf

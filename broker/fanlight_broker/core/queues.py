@@ -35,6 +35,7 @@ from fanlight_broker.core.replay import ReplaySource
 from fanlight_broker.core.retained import Retained
 from fanlight_broker.core.session_queues import new_queue
 from fanlight_broker.core.shares import SharedPot
+from fanlight_broker.core.streams import StreamRecording, check_replayer
 from fanlight_broker.core.subscriber import Client, Subscriber
 from fanlight_broker.core.subscribing import Subscribing
 from fanlight_broker.core.topics import parse_filter
@@ -77,6 +78,7 @@ class Queues:
         self._publishing = publishing
         self._shares = subscribing.shares
         self._ledger: Ledger = publishing.ledger
+        self.recording = StreamRecording(self._ledger)
         self._turns = turns
         self._draining = Draining(turns)
         self._filters = QueueFilters(subscribing)
@@ -196,6 +198,7 @@ class Queues:
         queue = new_queue(self._ledger, self.limits, creator.share.account)
         inside = NamedQueue(name, queue, subscriber)
         found = WorkQueue(name, filters, options, subscriber, inside, unused_since=now, condition=condition)
+        self.recording.begin(found)
         put_in_force(found, self.limits)
         self._by_name[name] = found
         self._shares.charge(creator.share, SharedPot.QUEUES)
@@ -321,6 +324,7 @@ class Queues:
         try:
             for text, syntax in queue.subjects:
                 self._subscribing.check_permission(subscriber, text, syntax, whole=True)
+            check_replayer(self._subscribing.enforcement, subscriber, queue)
         except FanlightError:
             self.leave(consumer, now)
             consumer.ended("not_permitted")
@@ -363,15 +367,18 @@ class Queues:
     def consume(
         self, client: Client, number: int, queue: WorkQueue, variant: Variant, prefetch: int, ack_wait: float,
         ended: Callable[[str], None], activated: Callable[[], None] | None = None, *, paused: bool = False,
-        rank: int = 0,
+        rank: int = 0, streams: bool = False,
     ) -> QueueConsumer:
         """A client takes from a queue. It gets what waits after `start`; those with a higher rank come first.
 
+        streams    it reads streams by itself: a StreamReading
         ended      called with a reason when the broker ends it
         activated  called when it becomes the active consumer, before it gets anything
 
-        Raises LimitExceeded.
+        Raises LimitExceeded, Unsupported.
         """
+        if queue.options.stream is not None and not streams:
+            raise Unsupported(f"the queue {queue.name!r} is a stream, which AMQP clients consume", option="queue")
         share = client.subscriber.share
         self._shares.check(share, SharedPot.SUBSCRIPTIONS)
         self._shares.charge(share, SharedPot.SUBSCRIPTIONS)

@@ -47,6 +47,9 @@ class ReplayRequest(NamedTuple):
     live: bool = True
     condition: "Condition | None" = None  # on the content of its messages
     namespace: str = ""  # whose messages alone it has, by the topics as its clients spell them; "": the root's
+    below: tuple[bytes, ...] = ()  # what its topics begin with, by the numbers of syntaxes; what follows is any octets
+    last: bool = False  # begin with the batch that was written last and has any of its messages
+    patient: bool = False  # an offset that is not there is the nearest one, and what is lost is passed over
 
 
 class ReplayStart(NamedTuple):
@@ -76,6 +79,10 @@ class ReplayReader(Protocol):
         """Call `then`, in the loop, with the next part before the offset `end`."""
         ...
 
+    def begin_at(self, offset: int) -> None:
+        """Begin there, and not where the request says. Before the first `ask`."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -92,6 +99,15 @@ class ReplaySource(Protocol):
         """Call `then`, in the loop, with the offset after everything published so far."""
         ...
 
+    @property
+    def written(self) -> int:
+        """Messages, of those that came, which can be read. It counts as `NamedQueue.recorded`."""
+        ...
+
+    def wait(self, then: Callable[[], None]) -> None:
+        """Call `then` once, in the loop, when more has been written, or removed."""
+        ...
+
 
 class ReplaysWithin:
     """A source for one namespace: whatever is asked for, only what was published there is read."""
@@ -104,6 +120,13 @@ class ReplaysWithin:
 
     def report_end(self, then: Callable[[int], None]) -> None:
         self._source.report_end(then)
+
+    @property
+    def written(self) -> int:
+        return self._source.written
+
+    def wait(self, then: Callable[[], None]) -> None:
+        self._source.wait(then)
 
 
 class ReplayObserver(Protocol):

@@ -51,6 +51,7 @@ class QueueOptions:
     priorities: int | None = None  # messages of higher ones first: 0 to one less than this; None: all are alike
     in_order: bool = False  # what has expired leaves when it is the oldest, and not before
     by_bodies: bool = False  # bytes_max counts payloads alone
+    stream: str | None = None  # what comes goes to the archive, below a topic that ends with this word: core/streams.py
 
     def first_difference(self, other: "QueueOptions") -> str | None:
         """The option that is given here and is another there, by the name that clients use; None if they agree."""

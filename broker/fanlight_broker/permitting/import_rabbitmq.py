@@ -139,7 +139,7 @@ def _convert(
 
 def _convert_names(made: Imported, user: str, given: Mapping[str, Any], place: _Place) -> dict[str, list[str]]:
     """The rules for queues and exchanges. Returns those filters, by action, that no other rule may allow."""
-    acts: dict[str, list[str]] = {"publish": [], "subscribe": [], "queue": []}
+    acts: dict[str, list[str]] = {"publish": [], "subscribe": [], "replay": [], "queue": []}
     guard: dict[str, list[str]] = {}
 
     def report(why: str) -> None:
@@ -163,7 +163,10 @@ def _convert_names(made: Imported, user: str, given: Mapping[str, Any], place: _
         filters, root = (queue_filters, QUEUES) if kind == "queues" else (exchange_filters, EXCHANGES)
         if kind == "exchanges":
             acts["publish"] += filters(write, report)
-        acts["subscribe"] += filters(read, report)
+        readable = filters(read, report)
+        acts["subscribe"] += readable
+        if kind == "queues":
+            acts["replay"] += readable  # of those that are streams
         acts["queue"] += filters(change, report)
         for act, allowed in (("publish", write), ("subscribe", read), ("queue", change)):
             if not allowed.everything and (act != "publish" or kind == "exchanges"):

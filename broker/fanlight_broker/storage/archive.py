@@ -119,6 +119,7 @@ class Archive:
         self.replays = ArchiveReplays(
             options.folder, loop, selector_of, indexed=options.index, body_formats=options.body_formats
         )
+        self._readers: list[Callable[[], None]] = []  # are called when more has been written
         self._marks: deque[tuple[int, Callable[[int], None]]] = deque()  # (sequence, what is called with its offset)
         self.kept = [Mark(*row) for row in writer.marks]  # as they were when the archive was opened
         self._pending = PendingMarks()
@@ -204,6 +205,13 @@ class Archive:
         else:
             self._marks.append((self.tap.taken, then))
 
+    @property
+    def written(self) -> int:
+        return self.state.written
+
+    def wait(self, then: Callable[[], None]) -> None:
+        self._readers.append(then)
+
     # -- the tap ------------------------------------------------------------------------------------------------------
 
     def _begun(self) -> None:
@@ -263,6 +271,10 @@ class Archive:
                 log.info("archive_well", end=progress.end)
         if progress.epoch != before.epoch:
             log.warning("archive_epoch", epoch=progress.epoch, end=progress.end)
+        if progress.written != before.written:
+            readers, self._readers = self._readers, []
+            for reader in readers:
+                reader()
         while self._marks and self._marks[0][0] <= progress.written:
             self._marks.popleft()[1](progress.end)
         try:

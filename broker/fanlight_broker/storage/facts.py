@@ -182,6 +182,7 @@ class QueueFact(NamedTuple):
     by_bodies: bool | None = None
     # What it was declared with, if a policy has put something else in force: from messages_max to dead_letter.
     declared: StoredOptions | None = None
+    stream: str | None = None
 
     @classmethod
     def of(cls, id: int, queue: WorkQueue, unused_since: float | None) -> Self:
@@ -192,7 +193,7 @@ class QueueFact(NamedTuple):
             options.single_active, creator.user, creator.verified, creator.label, creator.share.stored_name,
             creator.inbox, creator.format.family, unused_since, options.priorities,
             where_of(queue.condition), stored_origin(creator.origin), creator.origin.own or None,
-            options.in_order or None, options.by_bodies or None, adjustable(queue.declared, options),
+            options.in_order or None, options.by_bodies or None, adjustable(queue.declared, options), options.stream,
         )
 
     @property
@@ -205,7 +206,7 @@ class QueueFact(NamedTuple):
         return QueueOptions(
             True, self.messages_max, self.bytes_max, self.message_seconds, self.unused_seconds, overflow,
             self.deliveries_max, self.dead_letter, self.single_active, self.priorities, bool(self.in_order),
-            bool(self.by_bodies),
+            bool(self.by_bodies), self.stream,
         )
 
     @property

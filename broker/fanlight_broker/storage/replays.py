@@ -9,6 +9,7 @@ a stop.
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final, Protocol
@@ -104,11 +105,15 @@ class ArchiveReading:
         self._epoch = 0  # of that offset
         self._kept: ReplayStart | None = None  # of the part that is being read, if it is the first
         self._gone: Gone | None = None  # to be raised after the part that was returned last
+        self._searching: Iterator[None] | None = None  # for the last message
         self._closed = False
         replays.running += 1
 
     def ask(self, end: int | None, then: Callable[[ReplayPart], None]) -> None:
         self._replays.submit(self._part, end, then)
+
+    def begin_at(self, offset: int) -> None:
+        self._wanted = self._wanted._replace(offset=offset)
 
     def close(self) -> None:
         if not self._closed:
@@ -171,11 +176,20 @@ class ArchiveReading:
 
     def _filled(self, reader: Reader, end: int | None, found: list[Any]) -> ReplayPart:
         size = looked_at = 0
+        if self._searching is not None:
+            for _ in islice(self._searching, BATCHES_MAX):
+                looked_at += 1
+            if looked_at == BATCHES_MAX:
+                return ReplayPart(found, self._next, reader.epoch)
+            self._searching = None
         while True:
             if self._frames is None and self._batches is None:
                 reader.refresh()
                 if reader.epoch != self._epoch:
-                    reader.check(self._epoch, self._next)  # recovery may have removed what was read
+                    if self._wanted.patient:
+                        self._next = min(self._next, reader.end)
+                    else:
+                        reader.check(self._epoch, self._next)  # recovery may have removed what was read
                     self._epoch = reader.epoch
                 until = reader.end if end is None else min(end, reader.end)
                 if self._next >= until:
@@ -203,12 +217,14 @@ class ArchiveReading:
 
     def _lost(self, loss: Loss) -> None:
         """Messages are missing in the middle: an error for a client that keeps positions; other clients skip them."""
-        if self._wanted.epoch is not None or not isinstance(loss.error, Missing):
+        if not self._wanted.patient and (self._wanted.epoch is not None or not isinstance(loss.error, Missing)):
             raise loss.error
         log.warning("replay_passed_over", first=loss.first, end=loss.end, reason=str(loss.error))
 
     def _first(self, reader: Reader) -> int:
         wanted = self._wanted
+        if wanted.offset is not None and wanted.patient:
+            return min(max(wanted.offset, reader.start), reader.end)
         if wanted.offset is not None:
             reader.check(reader.epoch if wanted.epoch is None else wanted.epoch, wanted.offset)
             if wanted.offset < reader.start:
@@ -216,7 +232,29 @@ class ArchiveReading:
             return wanted.offset
         if wanted.since is not None:
             return reader.offset_at(wanted.since, None if self._rows_of is None else self._rows_of.first_since)
+        if wanted.last:
+            self._searching = self._search(reader)
         return reader.start
+
+    def _search(self, reader: Reader) -> Iterator[None]:
+        """Look for the batch that was written last and has any message, the newest segments first; yields after each
+        batch. `_next` is where it has its first, or the end.
+        """
+        end = self._next = reader.end
+        select = None if self._rows_of is None else self._rows_of.select
+        begins = [span.first for span in reader.spans]
+        begins.append(reader.spans[-1].end if reader.spans else reader.start)  # of the segment that is being written
+        for begin in reversed(begins):
+            found = None
+            for batch in reader.read(begin, end, lost=self._lost, select=select):
+                mask = self._mask(batch) if batch.num_rows else None
+                if mask is not None:
+                    found = values_of(batch.filter(mask).slice(0, 1), "offset")[0]
+                yield
+            if found is not None:
+                self._next = found
+                return
+            end = begin
 
     def _rows(self, batch: Any) -> Iterator[tuple[int, Any]]:
         """(offset, frame) of each selected message of a batch."""
@@ -275,6 +313,8 @@ class ArchiveReading:
     def _wants(self, topic: bytes, syntax: str) -> bool:
         """Is an archived topic wanted? Of those of namespaces, only the replay's own are, without what is before."""
         before = self._before[syntax]
+        if self._wanted.below:
+            return topic.startswith(before + self._wanted.below[SYNTAXES.index(syntax)])
         if not topic.startswith(before) or (not before and first_word(topic, syntax) == NAMESPACE_ROOT):
             return False
         try:

@@ -57,7 +57,9 @@ def _said(columns: Columns) -> dict[str, Any]:
         return {name: pa.nulls(columns.rows, TYPES[name]) for name in names}
     values: dict[str, list[Any]] = {name: [None] * columns.rows for name in names}
     for row, message in columns.extras.items():
-        content: Content = message.format.read(message)
+        content: Content | None = message.format.read(message)
+        if content is None:  # it has too many headers to be said: its topic and its payload are kept
+            continue
         if content.headers:
             values["headers"][row] = [{"key": name, "value": octets_of(value)} for name, value in content.headers]
         values["content_type"][row] = content.content_type

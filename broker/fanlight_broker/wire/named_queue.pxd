@@ -17,6 +17,8 @@ from fanlight_broker.wire.flight cimport Flight
 from fanlight_broker.wire.inflight cimport TagCounter
 from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.message cimport Message
+from fanlight_broker.wire.outbox cimport Outbox
+from fanlight_broker.wire.publication cimport FanoutState, kept
 from fanlight_broker.wire.queue cimport Discard
 from fanlight_broker.wire.target cimport Members
 from fanlight_broker.wire.window cimport Window
@@ -33,6 +35,7 @@ cdef class NamedQueue(Members):
         public bint buries                # what is discarded is kept for the core, in `graves`
         readonly uint64_t published       # messages that came
         readonly uint64_t discards        # of them, gone without being acknowledged
+        public object recorder            # of a stream: takes what comes, so that nothing ever waits; or None
         Ledger ledger
         TagCounter tags
         public bint holding               # new messages wait in `held` for those that were before them
@@ -44,6 +47,12 @@ cdef class NamedQueue(Members):
         bint ranked                       # consumers have had ranks, and are in the order of these
         Py_ssize_t guests                 # windows of those who take a message at a time: the last ones in `windows`
         list readers                      # called when the backlog has been read
+
+    cdef inline bint keep_record(self, Outbox publisher, FanoutState* publication) except -1:
+        """`give` of a stream."""
+        self.published += 1
+        self.recorder(publisher, kept(publication))
+        return True
 
     cdef int enter(self, Message message) except -1
     cdef int call_readers(self) except -1

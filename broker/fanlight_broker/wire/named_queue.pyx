@@ -35,10 +35,7 @@ DISCARDS = ("expired", "overflow", "rejected", "deliveries", "undeliverable", "p
 
 @cython.no_gc
 cdef class NamedQueue(Members):
-    """One named queue.
-
-    owner  whose its bindings are: the core's subscriber
-    """
+    """One named queue. owner: whose its bindings are, the core's subscriber."""
 
     def __cinit__(self, str name not None, Queue queue not None, owner=None):
         self.name = name
@@ -92,6 +89,8 @@ cdef class NamedQueue(Members):
     cdef bint give(self, Outbox publisher, FanoutState* publication) except -1:
         """Take a message in, and give it to a consumer that has room."""
         cdef Py_ssize_t turn = self.turn
+        if self.recorder is not None:
+            return self.keep_record(publisher, publication)
         if not self.holding and passes(self.queue, publication) and hand_over(self.taker(), publication):
             self.published += 1
             return True
@@ -207,7 +206,8 @@ cdef class NamedQueue(Members):
         return None    # what is too much for the consumers waits in the queue
 
     cdef bint refuses(self, Message message) except -1:
-        return self.refusing and not self.queue.has_room(self.queue.size_of(message))
+        return bool(self.recorder.crowded) if self.recorder is not None else \
+            self.refusing and not self.queue.has_room(self.queue.size_of(message))
 
     def refuse_publishers(self, bint refusing):
         """Are publishers refused when it is full? The ledger counts the queues that do, for the lanes."""

@@ -58,8 +58,8 @@ def carry_off(NamedQueue named not None, Flight flight not None):
 
 
 def put_in(NamedQueue named not None, Message message not None):
-    """Take in a message of another queue. False, and nothing has changed, if there is no room."""
-    if not named.queue.has_room(named.queue.size_of(message)):
+    """Take in a message of another queue. False, and nothing has changed, if there is no room; a stream has none."""
+    if named.recorder is not None or not named.queue.has_room(named.queue.size_of(message)):
         return False
     named.enter(message)
     return True

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from fanlight_broker.core.work_queue import QueueConsumer
+from fanlight_broker.protocols.amqp.stream_consumers import StreamDeliveries
 from fanlight_broker.protocols.amqp.vhost import DeclaredQueue
 from fanlight_broker.wire.named_queue import NamedQueue
 from fanlight_broker.wire.window import Window
@@ -10,7 +11,10 @@ from fanlight_broker.wire.window import Window
 
 @dataclass(slots=True, eq=False)
 class ChannelConsumer:
-    """tag: None for the one that basic.get uses. core: None for that, too."""
+    """tag: None for the one that basic.get uses. core: None for that, too.
+
+    stream  of a consumer of a stream, whose window never gets anything
+    """
 
     number: int
     tag: str | None
@@ -19,6 +23,7 @@ class ChannelConsumer:
     core: QueueConsumer | None
     automatic: bool
     cancelled: bool = False
+    stream: StreamDeliveries | None = None
 
     @property
     def delivers(self) -> bool:

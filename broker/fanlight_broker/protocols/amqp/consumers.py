@@ -10,6 +10,8 @@ from itertools import takewhile
 from math import inf
 from typing import Any, Final
 
+from fanlight_broker import event_log
+from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.protocols.amqp import basic_methods as basic
 from fanlight_broker.protocols.amqp.channel_consumer import ChannelConsumer
 from fanlight_broker.protocols.amqp.content_frames import DeliverWriter, get_writer
@@ -24,10 +26,19 @@ from fanlight_broker.protocols.amqp.queue_arguments import Asked, InvalidArgumen
 from fanlight_broker.protocols.amqp.queue_methods import generated
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 from fanlight_broker.protocols.amqp.sides import ChannelSide
+from fanlight_broker.protocols.amqp.stream_consumers import (
+    STREAM_OFFSET,
+    StreamDeliveries,
+    check_consume,
+    not_supported,
+    start_of,
+)
 from fanlight_broker.protocols.amqp.transactions import ChannelTransaction, HeldAnswer
 from fanlight_broker.protocols.amqp.vhost import ROOT_VHOST, DeclaredQueue
 from fanlight_broker.wire.message import Variant
 from fanlight_broker.wire.operating import read_soon
+
+log: Final = event_log.get("amqp")
 
 RANK_MOST: Final = 2**31 - 1  # x-priority of a consumer
 
@@ -79,6 +90,8 @@ class ChannelConsumers:
             for consumer in [*self._by_tag.values()]:
                 if consumer.core is not None and not consumer.automatic:
                     self._broker.queues.change(consumer.core, self.prefetch or self.prefetch_max)
+                    if consumer.stream is not None:
+                        consumer.stream.prefetch = self.prefetch or self.prefetch_max
                     self._begin(consumer)
 
     def consume(self, method: basic.BasicConsume, now: float) -> None:
@@ -102,21 +115,50 @@ class ChannelConsumers:
         writer = DeliverWriter(self._channel.number, tag, connection.frame_max, counted=counted)
         variant = Variant(AmqpDeliveryFormat(self.tags, writer, automatic=method.no_ack, counted=counted))
         prefetch = self.prefetch_max if method.no_ack else self.prefetch or self.prefetch_max
-        core = broker.queues.consume(
-            connection.core_client, number, queue.work, variant, prefetch, inf, partial(self._ended, number),
-            rank=rank,
-        )
+        stream = self._stream(method, number, tag, queue) if queue.is_stream else None
+        try:
+            core = broker.queues.consume(
+                connection.core_client, number, queue.work, variant, prefetch, inf, partial(self._ended, number),
+                rank=rank, streams=stream is not None,
+            )
+        except FanlightError:
+            if stream is not None:
+                stream.close()
+            raise
         core.window.automatic = method.no_ack
-        consumer = ChannelConsumer(number, tag, queue, core.window, core, method.no_ack)
+        consumer = ChannelConsumer(number, tag, queue, core.window, core, method.no_ack, stream=stream)
         self._by_tag[tag] = self._by_number[number] = consumer
         queue.consumers += 1
         queue.exclusive_consumer = method.exclusive
         self._channel.answer(method, basic.BasicConsumeOk(tag), then=partial(self._begin, consumer))
 
+    def _stream(
+        self, method: basic.BasicConsume, number: int, tag: str, queue: DeclaredQueue
+    ) -> StreamDeliveries:
+        """Raises AmqpError, NotPermitted, LimitExceeded."""
+        vhost = self._connection.vhost.name
+        check_consume(queue, vhost, self.prefetch, automatic=method.no_ack, together=self.tags.most > 0)
+        refuse = partial(Asked(queue.name, vhost, {}).refuse, STREAM_OFFSET)
+        wall = self._broker.common.wall
+        start = start_of(method.arguments.get(STREAM_OFFSET), wall() if wall is not None else 0.0, refuse)
+
+        def failed(error: FanlightError) -> None:
+            log.warning("stream_failed", queue=queue.name, consumer=tag, reason=error.text)
+            consumer = self._by_number.get(number)
+            if consumer is not None and consumer.core is not None:
+                self._broker.queues.leave(consumer.core, self._broker.ledger.now)
+                self._ended(number, "replay_failed")
+
+        return StreamDeliveries(
+            self._channel, self.tags, number, tag, queue, self.prefetch, start, lambda: not self._together.full, failed
+        )
+
     def _begin(self, consumer: ChannelConsumer) -> None:
         """Its client has consume-ok."""
         if self._by_number.get(consumer.number) is not consumer or consumer.core is None or consumer.cancelled:
             return
+        if consumer.stream is not None:
+            consumer.stream.start()
         if self._together.full and not consumer.automatic:
             consumer.core.started = True
         else:
@@ -140,8 +182,10 @@ class ChannelConsumers:
         """What it has not acknowledged is for others."""
         if self._by_number.pop(consumer.number, None) is None:
             return
-        if consumer.window.in_flight:
+        if consumer.window.in_flight or consumer.stream is not None:
             self._lose_deliveries()
+        if consumer.stream is not None:
+            consumer.stream.close()
         if consumer.core is not None:
             self._broker.queues.leave(consumer.core, now)
         elif not consumer.window.ended:
@@ -153,6 +197,8 @@ class ChannelConsumers:
         consumer = self._by_number.pop(number, None)
         if consumer is None:
             return
+        if consumer.stream is not None:
+            consumer.stream.close()
         self._lose_deliveries()
         if consumer.cancelled or consumer.tag is None:
             return
@@ -209,7 +255,9 @@ class ChannelConsumers:
     def drained(self, now: float) -> None:
         """The outbox has room again."""
         for consumer in [*self._by_number.values()]:
-            if consumer.core is not None and consumer.core.started and not consumer.core.paused:
+            if consumer.stream is not None:
+                consumer.stream.pump()
+            elif consumer.core is not None and consumer.core.started and not consumer.core.paused:
                 consumer.inside.go_on(consumer.window, now)
 
     # -- get --------------------------------------------------------------------------------------------------------
@@ -217,6 +265,8 @@ class ChannelConsumers:
     def get(self, method: basic.BasicGet, now: float) -> None:
         queue = self._channel.queue(method.queue)
         self._broker.queues.check_reader(self._connection.subscriber, queue.work)
+        if queue.is_stream:
+            raise not_supported("basic.get", queue, self._connection.vhost.name)
         if queue.work.unused_since is not None:
             queue.work.unused_since = now  # x-expires begins anew
         getter = self._getter(queue, automatic=method.no_ack)
@@ -287,7 +337,9 @@ class ChannelConsumers:
             consumer = self._by_number.get(number)
             if consumer is None:
                 continue
-            if multiple:
+            if consumer.stream is not None:
+                consumer.stream.acknowledged(sum(each == number for each, _ in taken))
+            elif multiple:
                 consumer.window.acknowledge_up_to(tag, now)
             else:
                 consumer.window.acknowledge(tag, now)
@@ -362,6 +414,9 @@ class ChannelConsumers:
         taken = [*taken]
         self._together.freed(taken)
         pairs = [(self._by_number[number], tag) for number, tag in taken if number in self._by_number]
+        for consumer, _ in pairs:
+            if consumer.stream is not None:
+                raise not_supported("basic.nack", consumer.queue, self._connection.vhost.name)
         touched = dict.fromkeys(consumer for consumer, _ in pairs)
         open_ones = [each for each in touched if each.window.open]
         for consumer in open_ones:

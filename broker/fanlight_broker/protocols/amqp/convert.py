@@ -27,6 +27,7 @@ from fanlight_broker.protocols.amqp.fields import (
 from fanlight_broker.protocols.amqp.properties import EXPIRATION_MAX, BasicProperties, encode_properties
 from fanlight_broker.wire.message import Format, Message
 
+RECORDED: Final = "amqp-message"  # a header of what a stream keeps: exchange, routing key and properties, see fields.py
 CONTENT_TYPE: Final = "content-type"
 # Properties that are headers elsewhere: their name there, and the attribute.
 AS_HEADERS: Final = {
@@ -57,6 +58,18 @@ def read(message: Message) -> Content | None:
         correlation=None if correlation is None else correlation.encode(),
         lifetime=None if properties.expiration is None else int(properties.expiration),
     )
+
+
+def record(message: Message) -> Content:
+    """What the archive has of a message of a stream: what it says, and RECORDED, its fields as AMQP consumers get them.
+
+    Of one that says too much for that, the latter alone.
+    """
+    content = read(message)
+    fields: Header = (RECORDED, message.fields)
+    if content is None:
+        return Content(message.topic, message.syntax, b"", (fields,))
+    return replace(content, headers=(*(each for each in content.headers if each[0] != RECORDED), fields))
 
 
 def headers_of(table: Mapping[str, Any]) -> list[Header]:

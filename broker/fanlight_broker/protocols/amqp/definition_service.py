@@ -31,6 +31,7 @@ from fanlight_broker.protocols.amqp.format import FORMAT
 from fanlight_broker.protocols.amqp.policies import NamedPolicy
 from fanlight_broker.protocols.amqp.policy_definitions import policy_row, read_other_parameters, read_policies
 from fanlight_broker.protocols.amqp.queue_arguments import CHECKS, Asked, check, known_of, listed, options_of
+from fanlight_broker.protocols.amqp.stream_consumers import no_archive
 from fanlight_broker.protocols.amqp.vhost import PROTOCOL, DeclaredQueue, Vhost, Vhosts
 
 ELSEWHERE: Final = {  # lists of the file that are taken over in another way
@@ -175,6 +176,8 @@ class DefinitionService:
                 raise FanlightError("it is there, with other arguments")
         elif not dry:
             options = options_of(known, durable=wanted.durable)
+            if options.stream is not None and home.replay_source is None:
+                raise no_archive(wanted.name, vhost.name)
             if home.shares.total(SharedPot.QUEUES) >= home.limits.queues_max:
                 raise LimitExceeded("too many queues", "queues_max", home.limits.queues_max)
             work = home.queues.begin(operator_of(home), wanted.name, (), options, home.ledger.now)

@@ -52,6 +52,10 @@ cdef class ChannelTags:
         self.automatic[number] = tag
         return self.last
 
+    def assign(self, uint32_t number, uint64_t tag):
+        """The tag of a delivery that is written in Python, and is to be acknowledged by its client."""
+        return self.give(number, tag, False)
+
     def take_automatic(self):
         """Of each consumer the last tag that is to be acknowledged."""
         found = self.automatic

@@ -31,8 +31,8 @@ from fanlight_broker.wire.inbox import Inbox, ReceiveBuffer
 
 CAPABILITIES: Final = {
     "publisher_confirms": True, "exchange_exchange_bindings": True, "basic.nack": True,
-    "consumer_cancel_notify": True, "connection.blocked": True, "authentication_failure_close": True,
-    "per_consumer_qos": True, "direct_reply_to": True,
+    "consumer_cancel_notify": True, "connection.blocked": True, "consumer_priorities": True,
+    "authentication_failure_close": True, "per_consumer_qos": True, "direct_reply_to": True,
 }  # fmt: skip
 SERVER_PROPERTIES: Final = {
     "product": "Fanlight", "version": __version__, "platform": "Python", "copyright": "", "information": "",

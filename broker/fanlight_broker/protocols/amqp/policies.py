@@ -211,7 +211,7 @@ def effective_options(declared: QueueOptions, arguments: Mapping[str, Any], foun
         return declared
     made = options_of(merged(arguments, found), durable=declared.durable)
     return replace(
-        made, priorities=declared.priorities,
+        made, priorities=declared.priorities, stream=declared.stream,
         messages_max=_least(made.messages_max, declared.messages_max),
         bytes_max=_least(made.bytes_max, declared.bytes_max),
     )  # fmt: skip

@@ -2,7 +2,7 @@
 the routes of topic and headers exchanges, by which it finds the others itself.
 
 None is for what Python decides on for each message, or refuses: an exchange that is not there or internal, one that
-holds messages back, a key that no queue of the default exchange has.
+holds messages back, a key that no queue of the default exchange has, a stream: its confirm waits for the archive.
 """
 
 from functools import partial
@@ -49,7 +49,7 @@ def site_of(vhost: Publishable, arguments: bytes) -> PublishSite | None:
         return None
     if not exchange:
         queue = vhost.broker.queues.get(key)
-        if queue is None:
+        if queue is None or queue.options.stream is not None:
             return None
         return PublishSite(exchange_topic(exchange, key), names, Route(b"", [], [queue.inside]), None)
     found = vhost.exchanges.find(exchange)
@@ -71,6 +71,8 @@ def site_of(vhost: Publishable, arguments: bytes) -> PublishSite | None:
         route = reached.prepared if isinstance(reached.prepared, Route) else None
         if route is None or not is_live(route):
             route = reached.prepared = route_to(vhost, reached.queues)
+        if route is None:
+            return None
     try:
         check_publisher(topic)
     except FanlightError:
@@ -78,10 +80,12 @@ def site_of(vhost: Publishable, arguments: bytes) -> PublishSite | None:
     return PublishSite(topic, names, route, reached)
 
 
-def route_to(vhost: Publishable, names: tuple[str, ...]) -> Route:
-    """Of these queues alone."""
-    queues = [vhost.broker.queues.get(name) for name in names]
-    return Route(b"", [], [queue.inside for queue in queues if queue is not None])
+def route_to(vhost: Publishable, names: tuple[str, ...]) -> Route | None:
+    """Of these queues alone. None: there is a stream among them."""
+    queues = [queue for name in names if (queue := vhost.broker.queues.get(name)) is not None]
+    if any(queue.options.stream is not None for queue in queues):
+        return None
+    return Route(b"", [], [queue.inside for queue in queues])
 
 
 def routes_of(vhost: Publishable, exchange: AmqpExchange, name: bytes) -> ExchangeRoutes | None:

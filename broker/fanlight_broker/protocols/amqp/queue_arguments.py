@@ -4,12 +4,14 @@
 the views of the queue, and not obeyed.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from itertools import islice
 from math import inf
 from typing import Any, Final, NamedTuple
 
+from fanlight_broker.core.streams import new_generation
 from fanlight_broker.core.work_queue import Overflow, QueueOptions
 from fanlight_broker.protocols.amqp.data_types import SHORT_STRING_MAX
 from fanlight_broker.protocols.amqp.dead_letters import dead_letter_option
@@ -40,6 +42,16 @@ OF_QUORUM: Final = frozenset({
 })  # fmt: skip
 OF_CLASSIC: Final = frozenset({"x-max-priority", "x-queue-mode", "x-queue-version", "x-queue-master-locator"})
 OF_STREAMS: Final = frozenset({"x-max-age", "x-stream-max-segment-size-bytes", "x-initial-cluster-size"})
+
+
+OF_QUEUES: Final = frozenset({  # and of no stream
+    "x-expires", "x-message-ttl", "x-dead-letter-exchange", "x-dead-letter-routing-key", "x-max-length", "x-overflow",
+    "x-single-active-consumer",
+})  # fmt: skip
+FOREIGN: Final = {
+    CLASSIC: OF_QUORUM | OF_STREAMS, QUORUM: OF_CLASSIC | OF_STREAMS, STREAM: OF_CLASSIC | OF_QUORUM | OF_QUEUES,
+}  # fmt: skip
+MAX_AGE: Final = re.compile(r"\d{1,9}[YMDhms]")
 
 
 class InvalidArgument(ValueError):
@@ -130,6 +142,12 @@ def queue_type(value: Any) -> None:
         raise InvalidArgument(f"\"unsupported queue type '{value}'\"")
 
 
+def max_age(value: Any) -> None:
+    text(value)
+    if MAX_AGE.fullmatch(value) is None:
+        raise InvalidArgument("invalid_max_age")
+
+
 def queue_mode(value: Any) -> None:
     text(value)
     if value not in ("default", "lazy"):
@@ -141,7 +159,7 @@ CHECKS: Final[dict[str, Callable[[Any], None]]] = {
     "x-expires": expires, "x-message-ttl": milliseconds, "x-dead-letter-exchange": text,
     "x-dead-letter-routing-key": text, "x-max-length": count, "x-max-length-bytes": count, "x-max-priority": priorities,
     "x-overflow": overflow, "x-queue-mode": queue_mode, "x-single-active-consumer": flag, "x-queue-type": queue_type,
-    "x-delivery-limit": limit,
+    "x-delivery-limit": limit, "x-max-age": max_age, "x-stream-max-segment-size-bytes": count,
 }  # fmt: skip
 
 
@@ -159,7 +177,7 @@ def known_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check(asked: Asked, *, durable: bool, exclusive: bool, auto_delete: bool) -> None:
-    """Can there be such a queue? Raises AmqpError 406, or 540 for a stream."""
+    """Can there be such a queue? Raises AmqpError 406."""
     arguments = asked.arguments
     for name, each in CHECKS.items():
         if name in arguments:
@@ -177,12 +195,7 @@ def check(asked: Asked, *, durable: bool, exclusive: bool, auto_delete: bool) ->
                     ReplyCode.PRECONDITION_FAILED,
                     f"invalid property '{name}' for queue '{asked.name}' in vhost '{asked.vhost}'",
                 )
-    if kind == STREAM:
-        raise AmqpError(
-            ReplyCode.NOT_IMPLEMENTED,
-            f"queue '{asked.name}' in vhost '{asked.vhost}': there are no streams; the archive replays messages",
-        )
-    foreign = (OF_QUORUM if kind == CLASSIC else OF_CLASSIC) | OF_STREAMS
+    foreign = FOREIGN[kind]
     for name in arguments:
         if name in foreign:
             raise asked.refuse(name, f" of queue type rabbit_{kind}_queue")
@@ -246,6 +259,7 @@ def options_of(known: Mapping[str, Any], *, durable: bool) -> QueueOptions:
         priorities=min(levels + 1, PRIORITIES_MAX) if levels else None,
         in_order=True,
         by_bodies=True,
+        stream=new_generation() if known.get("x-queue-type") == STREAM else None,
     )
 
 

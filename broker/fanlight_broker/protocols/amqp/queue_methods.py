@@ -14,6 +14,7 @@ from fanlight_broker.protocols.amqp.fields import SYNTAX, TOPIC_EXCHANGE, exchan
 from fanlight_broker.protocols.amqp.queue_arguments import Asked, check, check_equal, known_of, listed, options_of
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 from fanlight_broker.protocols.amqp.sides import ChannelSide
+from fanlight_broker.protocols.amqp.stream_consumers import no_archive, not_supported
 from fanlight_broker.protocols.amqp.vhost import ROOT_VHOST, DeclaredQueue, locked
 
 NAME_BYTES: Final = 16  # random ones of a name that the broker chooses
@@ -92,6 +93,8 @@ class ChannelEntities:
             self._check_letters(known["x-dead-letter-exchange"], known.get("x-dead-letter-routing-key"))
         # An exclusive queue ends with its connection: nothing of it is to survive.
         options = options_of(known, durable=method.durable and not method.exclusive)
+        if options.stream is not None and connection.broker.replay_source is None:
+            raise no_archive(name, connection.vhost.name)
         work = connection.broker.queues.declare(connection.core_client, name, (), options, now)
         found = DeclaredQueue(
             work, method.durable, method.auto_delete, connection if method.exclusive else None, known
@@ -156,6 +159,8 @@ class ChannelEntities:
         connection = self._connection
         found = self.queue(method.queue)
         connection.broker.queues.check_reader(connection.subscriber, found.work)
+        if found.is_stream:
+            raise not_supported("queue.purge", found, connection.vhost.name)
         connection.broker.queue_jobs.purge(found.work, partial(self._purged, method, found.durable))
 
     def _purged(self, method: entity.QueuePurge, durable: bool, count: int) -> None:
@@ -171,6 +176,8 @@ class ChannelEntities:
             self._check_queue(found)
             if method.if_unused and found.consumers:
                 raise AmqpError(ReplyCode.PRECONDITION_FAILED, f"queue '{name}' in vhost '{ROOT_VHOST}' in use")
+            if method.if_empty and found.is_stream:
+                raise not_supported("queue.delete with if-empty", found, connection.vhost.name)
             if method.if_empty and found.ready:
                 raise AmqpError(ReplyCode.PRECONDITION_FAILED, f"queue '{name}' in vhost '{ROOT_VHOST}' not empty")
             count, durable = found.ready, found.durable

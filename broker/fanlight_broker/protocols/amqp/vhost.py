@@ -32,6 +32,7 @@ from fanlight_broker.protocols.amqp.queue_arguments import listed
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 from fanlight_broker.protocols.amqp.stored_queues import PREFIX as QUEUES_PREFIX
 from fanlight_broker.protocols.amqp.stored_queues import QueueFacts, StoredQueues
+from fanlight_broker.protocols.amqp.stream_format import STREAM_FORMAT
 from fanlight_broker.protocols.amqp.vhost_policies import PREFIX as POLICIES_PREFIX
 from fanlight_broker.protocols.amqp.vhost_policies import VhostPolicies
 
@@ -72,6 +73,10 @@ class DeclaredQueue:
     def kept(self) -> bool:
         """Is there anything to keep for the next start, beside what the core keeps of it?"""
         return self.work.options.durable and bool(self.auto_delete or self.known)
+
+    @property
+    def is_stream(self) -> bool:
+        return self.work.options.stream is not None
 
     @property
     def counts_deliveries(self) -> bool:
@@ -117,6 +122,7 @@ class Vhost:
         self._owned: dict[object, dict[str, DeclaredQueue]] = {}  # exclusive ones, by connection
         broker.queues.watchers.append(self._queue_ended)
         broker.queues.bury_by(OWNER, DeadLetters(broker, self.exchanges).make)
+        broker.queues.recording.formats[FORMAT.family] = STREAM_FORMAT
         broker.publishing.routed_by[FORMAT.family] = DelayedRoutes(broker, self.exchanges).route
         for queue in broker.queues:  # from before a restart
             queue.addressed |= queue.subscriber.origin.protocol == PROTOCOL
@@ -141,6 +147,7 @@ class Vhost:
         self.broker.queues.watchers.remove(self._queue_ended)
         del self.broker.queues.burial.owners[OWNER]
         del self.broker.publishing.routed_by[FORMAT.family]
+        del self.broker.queues.recording.formats[FORMAT.family]
         self.broker.holders.remove(self._holds_any)
         self._keeper.close()
         self._stored.close()

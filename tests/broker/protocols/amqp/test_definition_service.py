@@ -64,7 +64,8 @@ def test_everything_that_rabbitmq_writes() -> None:
     assert sorted(answer["refused"]) == sorted([
         "vhost '/', parameter 'over' of 'shovel': not supported",
         "vhost 'shop', parameter 'limits' of 'vhost-limits': not supported",
-        "vhost '/', queue 'history': queue 'history' in vhost '/': there are no streams; the archive replays messages",
+        "vhost '/', queue 'history': queue 'history' in vhost '/': streams are kept in the archive, and this broker "
+        "has none; the setting archive (FANLIGHT_ARCHIVE) names its folder",
         "vhost '/', binding of 'events' to 'inner': no exchange 'inner' in vhost '/'",
         "vhost '/', binding of 'inner' to 'leaves': no exchange 'inner' in vhost '/'",
     ])

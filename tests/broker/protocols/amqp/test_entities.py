@@ -85,10 +85,10 @@ def test_an_error_of_a_channel_closes_that_alone(world: World, name: str) -> Non
     assert world.broker.queues.get("ignored") is None
 
 
-def test_streams_are_not_there_and_that_is_said(world: World) -> None:
+def test_without_an_archive_there_are_no_streams_and_that_is_said(world: World) -> None:
     peer = world.channel()
     peer.say(entity.QueueDeclare(queue="n", durable=True, arguments={"x-queue-type": "stream"}))
-    assert peer.error() == (True, 540, DECLARE)
+    assert peer.error() == (False, 406, DECLARE)
     assert world.broker.queues.get("n") is None
 
 
