@@ -14,6 +14,7 @@ from fanlight_broker.core.deadlines import Deadlines
 from fanlight_broker.wire.token_bucket import TokenBucket
 
 BURST_SECONDS: Final = 2.0  # of refusals, that may come at once
+ONE_SECONDS_MAX: Final = 30  # of refusals, that one packet with many counts for: some 1.5 s of work at most
 PRINCIPALS_MAX: Final = 10_000  # that are remembered, some 500 bytes each
 
 
@@ -42,7 +43,7 @@ class RefusalRates:
             bucket.label = "refusals"
         elif bucket.messages_rate != self.per_second:
             bucket.limit(self.per_second, 0, BURST_SECONDS)
-        bucket.take(count, 0, now)
+        bucket.take(min(count, ONE_SECONDS_MAX * self.per_second), 0, now)
         self._full.set(principal, now + bucket.full_in(now))
         if not bucket.owes_now(now):
             return None

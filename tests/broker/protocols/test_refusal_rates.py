@@ -105,6 +105,13 @@ def test_channels_of_amqp_that_are_closed_for_an_error_are_refusals() -> None:
     assert len([each for each in peer.got() if isinstance(each.method, first.ChannelClose)]) == 5
 
 
+def test_one_packet_with_any_number_of_filters_counts_for_30_seconds_at_most() -> None:
+    refusals = RefusalRates(10)
+    bucket = refusals.note("greedy", 100_000, 0.0)
+    assert bucket is not None
+    assert bucket.seconds(0.0) == pytest.approx(30 - 2 + 0.1)
+
+
 def test_the_one_that_is_paid_first_is_forgotten() -> None:
     refusals = RefusalRates(10)
     refusals.note("first", 5, 0.0)
