@@ -10,6 +10,7 @@
     python -m fanlight_bench amqp ...                 Fanlight beside RabbitMQ, by AMQP
     python -m fanlight_bench permissions ...          what 100,000 rules of permissions cost a broker
     python -m fanlight_bench isolation ...            what one user at full speed costs another
+    python -m fanlight_bench dashboard ...            what an open page of the dashboard costs the broker
     python -m fanlight_bench pipeline ...             the archive in Spark: see pipeline/__main__.py
     python -m fanlight_bench start ...                how long a broker takes to listen, and its memory at rest
     python -m fanlight_bench sizing ...               what a broker keeps for each session, message, connection
@@ -33,6 +34,7 @@ COMMANDS = {
     "amqp": "Fanlight beside RabbitMQ, by AMQP",
     "permissions": "what 100,000 rules of permissions cost a broker",
     "isolation": "what one user at full speed costs another",
+    "dashboard": "what an open page of the dashboard costs the broker",
     "pipeline": "the archive in Spark",
     "start": "how long a broker takes to listen, and its memory at rest",
     "sizing": "what a broker keeps in memory for each session, message, connection",
@@ -70,6 +72,10 @@ def main(arguments: list[str] | None = None) -> int:
         from fanlight_bench.permissions import main as permissions
 
         return permissions(rest)
+    if command == "dashboard":
+        from fanlight_bench.dashboard import main as dashboard
+
+        return dashboard(rest)
     if command == "isolation":
         from fanlight_bench.isolation import main as isolation
 

@@ -15,6 +15,7 @@ from fanlight_broker.admin.view import Answer, PartView, Query
 from fanlight_broker.authentication import Authentication
 from fanlight_broker.config import Settings
 from fanlight_broker.config.secret_file import SecretFileError, secret_in
+from fanlight_broker.core.protocol_part import ProtocolPart
 from fanlight_broker.core_part import Core
 from fanlight_broker.encryption import Encryption
 from fanlight_broker.inspecting import Inspecting
@@ -24,7 +25,6 @@ from fanlight_broker.net.clock import monotonic
 from fanlight_broker.net.https import TlsServer
 from fanlight_broker.parts import Apply, Part, PartError
 from fanlight_broker.process_usage import process_usage
-from fanlight_broker.wire.message import Format
 
 if TYPE_CHECKING:
     from fanlight_broker.admin.api.operated import Operated
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 class Administration(Part):
     """sources  the metrics of all parts, asked for once, when it is opened; actions: what they can be asked to do;
-    views: what they show; format: in which messages are kept that come by HTTP
+    views: what they show; of_pages: the protocol of the dashboard, in whose format messages by HTTP are kept
     """
 
     name = "http"
@@ -44,12 +44,12 @@ class Administration(Part):
         self, settings: Settings, core: Core, access: Authentication, encryption: Encryption, listeners: Listeners,
         inspecting: Inspecting, sources: Callable[[], Sequence[MetricSource]],
         actions: Callable[[], Mapping[str, Callable[..., Any]]] = dict,
-        views: Callable[[], Mapping[str, PartView]] = dict, *, format: Format,
+        views: Callable[[], Mapping[str, PartView]] = dict, *, of_pages: type[ProtocolPart],
     ) -> None:
         self.settings = settings
         self._core, self._access, self._encryption = core, access, encryption
         self._listeners, self._inspecting, self._sources, self._actions = listeners, inspecting, sources, actions
-        self._views, self._format = views, format
+        self._views, self._of_pages = views, of_pages
 
     async def open(self) -> None:
         settings = self.settings
@@ -67,6 +67,7 @@ class Administration(Part):
             enforcement=self._core.broker.enforcement, actions=self._actions(),
             views=self._views(), dashboard=settings.dashboard, operate=self._operate,
             login_required=lambda: self._access.required,
+            sockets=partial(self._listeners.port_guide.sockets, self._of_pages.name),
         )
 
     def _operate(self, slices: "Slices") -> "Operated":
@@ -76,7 +77,7 @@ class Administration(Part):
 
         data = self.settings.data
         return Operated(
-            self._core.broker, self._inspecting.inspection, monotonic, __version__, self._format, slices,
+            self._core.broker, self._inspecting.inspection, monotonic, __version__, self._of_pages.formats[0], slices,
             self._sources(), self._actions(), self._views(), self.feed,
             None if data is None else data.absolute().parent, lengthen, lambda: self._listeners.handover.draining,
         )

@@ -60,7 +60,7 @@ def assemble(settings: Settings) -> Assembly:
     inspecting = Inspecting(settings, core, listeners, archiving, storing, lambda: parts.ready)
     administration = Administration(
         settings, core, authentication, encryption, listeners, inspecting, lambda: parts.metrics(),
-        lambda: parts.actions(), lambda: parts.views(), format=PROTOCOLS[0].formats[0],
+        lambda: parts.actions(), lambda: parts.views(), of_pages=PROTOCOLS[0],
     )
     parts = Parts([
         auditing, authentication, encryption, core, archiving, storing, permitting, quotas, ruling, bridging, listeners,

@@ -46,6 +46,11 @@ class PortGuide:
         """The ports of the HTTP listener, by scheme: "http" and "https"."""
         return {scheme: self._ports[scheme] for scheme in ("http", "https") if scheme in self._ports}
 
+    def sockets(self, protocol: str) -> dict[str, int]:
+        """The ports of a protocol over WebSocket, by scheme: "ws" and "wss"."""
+        names = {"ws": f"{protocol}_websocket", "wss": f"{protocol}_websocket_tls"}
+        return {scheme: self._ports[name] for scheme, name in names.items() if name in self._ports}
+
     def spoken(self, first: bytes) -> str | None:
         """The protocol of a connection that begins like this; None if it is unknown, or there are too few bytes."""
         if first.startswith(METHODS):

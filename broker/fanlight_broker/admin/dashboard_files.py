@@ -10,8 +10,10 @@ The policy of the page (CSP) allows what this broker serves and nothing else: no
 """
 
 import hashlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from aiohttp import web
@@ -24,6 +26,7 @@ TYPES: Final = {
 INDEX: Final = "index.html"
 CLIENT: Final = "fanlight"
 PREFIX: Final = "/dashboard/"
+HOST: Final = re.compile(r"[A-Za-z0-9._-]{1,253}")
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src {connect}; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -37,13 +40,16 @@ class File(NamedTuple):
 
 
 class DashboardFiles:
-    """folder  where the files are; sockets: the ports of the WebSocket listeners that the page may connect to"""
+    """sockets  the ports that the page may connect to by WebSocket, by scheme; folder: where the files are"""
 
-    def __init__(self, folder: Path = FOLDER) -> None:
+    def __init__(self, sockets: Mapping[str, int] = MappingProxyType({}), folder: Path = FOLDER) -> None:
+        self._sockets = tuple(f"{scheme}:{port}" for scheme, port in sockets.items())
         self._files = {
             each.relative_to(folder).as_posix(): _read(each)
             for place in (folder, folder / CLIENT) for each in sorted(place.iterdir()) if each.suffix in TYPES
         }
+        page = self._files[INDEX]
+        self._files[INDEX] = _file(page.body.replace(b"{sockets}", " ".join(self._sockets).encode()), page.content_type)
 
     def names(self) -> frozenset[str]:
         return frozenset(self._files)
@@ -60,7 +66,8 @@ class DashboardFiles:
         if file is None or request.method not in ("GET", "HEAD"):
             return None
         headers = {
-            **headers, "Content-Security-Policy": POLICY.format(connect="'self'"), "Content-Type": file.content_type,
+            **headers, "Content-Type": file.content_type,
+            "Content-Security-Policy": POLICY.format(connect=self._connect(request.host)),
             # Asked for again each time, and answered 304 by its tag: a new release is seen at once.
             "Cache-Control": "no-cache", "ETag": file.etag, "Vary": "Accept",
             "Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin",
@@ -72,6 +79,19 @@ class DashboardFiles:
         return web.Response(body=file.body, headers=headers)
 
 
+    def _connect(self, host: str) -> str:
+        """What the page may connect to: the HTTP listener, and this broker's ports for it. A literal IPv6 address
+        cannot be said in a policy, so a page from there has no live tail.
+        """
+        name = host.rpartition(":")[0] or host
+        if not HOST.fullmatch(name):
+            return "'self'"
+        return " ".join(("'self'", *(each.replace(":", f"://{name}:") for each in self._sockets)))
+
+
 def _read(path: Path) -> File:
-    body = path.read_bytes()
-    return File(body, TYPES[path.suffix], f'"{hashlib.sha256(body).hexdigest()[:24]}"')
+    return _file(path.read_bytes(), TYPES[path.suffix])
+
+
+def _file(body: bytes, content_type: str) -> File:
+    return File(body, content_type, f'"{hashlib.sha256(body).hexdigest()[:24]}"')

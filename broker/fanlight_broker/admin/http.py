@@ -78,6 +78,7 @@ class AdminServer:
         actions: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
         views: Mapping[str, PartView] = MappingProxyType({}),
         dashboard: bool = False,
+        sockets: Callable[[], Mapping[str, int]] = dict,
         operate: "Operate | None" = None,
         login_required: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -86,6 +87,7 @@ class AdminServer:
         self._protocol_check = protocol_check
         self.gatekeeper = Gatekeeper(authenticator, metrics or MetricsAccess(), self._certified, enforcement)
         self._actions, self._views, self._dashboard = actions, views, dashboard
+        self._sockets = sockets
         self._operate, self._login_required = operate, login_required
         self._inspection, self._sources, self._version = inspection, sources, version
         self._host, self._asked_port = host, port
@@ -146,6 +148,7 @@ class AdminServer:
         }
 
     def _make(self) -> HttpServer:
+        from fanlight_broker.admin.dashboard_files import DashboardFiles
         from fanlight_broker.admin.listener import BoundedServer
         from fanlight_broker.admin.requests import Requests
 
@@ -153,7 +156,8 @@ class AdminServer:
             self._inspection, self._sources, self.gatekeeper, version=self._version,
             per_second_max=self._requests_per_second_max,
             local=lambda secure: self._tls_local if secure else self._local, actions=self._actions,
-            views=self._views, dashboard=self._dashboard, operate=self._operate, login_required=self._login_required,
+            views=self._views, dashboard=DashboardFiles(self._sockets()) if self._dashboard else None,
+            operate=self._operate, login_required=self._login_required,
             seconds=self._connection_seconds_max,
         )
         return BoundedServer(

@@ -48,7 +48,7 @@ class Requests:
     local    whether its port, or with True its port for TLS, is on loopback addresses only
     actions  by their paths: what a POST does, which returns what is answered, or raises FanlightError
     views    by their paths: what parts show of themselves
-    dashboard  whether browsers get the page at /
+    dashboard  what browsers get at /
     seconds  that a connection lives
     operate  makes what the API works on, given what shares the loop; None: there is no API
     """
@@ -57,8 +57,8 @@ class Requests:
         self, inspection: Inspection, sources: Sequence[MetricSource], gatekeeper: Gatekeeper, *, version: str,
         per_second_max: float, local: Callable[[bool], bool],
         actions: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
-        views: Mapping[str, PartView] = MappingProxyType({}), dashboard: bool = False, operate: Operate | None = None,
-        login_required: Callable[[], bool] = lambda: False, seconds: float = 60.0,
+        views: Mapping[str, PartView] = MappingProxyType({}), dashboard: DashboardFiles | None = None,
+        operate: Operate | None = None, login_required: Callable[[], bool] = lambda: False, seconds: float = 60.0,
     ) -> None:
         self.count = 0
         self._gatekeeper = gatekeeper
@@ -71,7 +71,7 @@ class Requests:
         self._health_pace = Pace(per_second_max)
         self._local = local
         self._actions = actions
-        self._files = DashboardFiles() if dashboard else None
+        self._files = dashboard
         self._http_api = None if operate is None else Api(
             operate(self._slices), gatekeeper, local=local, headers=_HEADERS, login_required=login_required,
             seconds=seconds,

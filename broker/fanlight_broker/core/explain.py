@@ -46,7 +46,8 @@ def explain(
     words = words_of(topic, syntax, broker.limits)
     known = None if fields is None else {**fields_of_topic(words), **fields}
     plain, screens = broker.router.reached(topic, syntax)
-    reached = Reached(frozenset(plain), screens, None if known is None else set())
+    by_filter = {(each.filter, each.syntax_number): each for each in screens}
+    reached = Reached(frozenset(plain), by_filter, None if known is None else set())
     yield
     found: list[int] = yield from least(plain, limit)
     total, filtered_total = len(plain), 0
@@ -93,7 +94,7 @@ class Reached(NamedTuple):
     """
 
     plain: frozenset[int]
-    screens: Sequence[FilterScreen]
+    screens: Mapping[tuple[bytes, int], FilterScreen]  # by their filter and its syntax
     wanted: set[int] | None
 
     def has(self, subscription: Subscription) -> bool:
@@ -101,7 +102,8 @@ class Reached(NamedTuple):
             return subscription.id in self.plain
         if self.wanted is not None:
             return subscription.id in self.wanted
-        return any(subscription.id in each.ids for each in self.screens)
+        screen = self.screens.get((subscription.filter, subscription.syntax_number))
+        return screen is not None and subscription.id in screen.ids
 
 
 def least(ids: Sequence[int], limit: int, without: Container[int] = ()) -> Generator[None, None, list[int]]:

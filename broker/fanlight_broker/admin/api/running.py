@@ -20,6 +20,7 @@ from fanlight_broker.admin.api.declared import (
 )
 from fanlight_broker.admin.api.operated import Operated
 from fanlight_broker.admin.api.problems import ApiError
+from fanlight_broker.admin.view import OFFSET_MAX
 from fanlight_broker.core.permissions import Action
 
 LEVELS: Final = ("debug", "info", "warning", "error")
@@ -39,7 +40,9 @@ class RunningOperations:
         return (
             read("/settings", "Settings: value, where it came from, what waits for a restart", self.settings,
                  shape(settings=items(MAP))),
-            read("/history", "The last hour of what Overview draws", self.history, MAP),
+            read("/history", "The last hour of what Overview draws, a sample each 5 s", self.history, MAP, (
+                Parameter("after", int, "`next` of an earlier answer: only newer samples", 0, least=0, most=OFFSET_MAX),
+            )),
             write("POST", "/reload", "Read settings and all files again, as SIGHUP", self.reload,
                   shape(applied=items(TEXT), needs_restart=items(TEXT)), conflicts=True),
             read("/log-level", "What the log has", self.level, LEVEL),
@@ -56,20 +59,20 @@ class RunningOperations:
             *self._backup.operations(),
         )
 
-    async def _view(self, name: str) -> dict[str, Any]:
+    async def _view(self, name: str, query: Mapping[str, str]) -> dict[str, Any]:
         view = self._operated.views.get(name)
         if view is None:
             raise ApiError(404, "it is not there")
-        answer = view({})
+        answer = view(query)
         assert not isinstance(answer, Generator)
         _, found = await answer if isinstance(answer, Awaitable) else answer
         return found
 
     async def settings(self, call: Call) -> dict[str, Any]:
-        return await self._view("/settings")
+        return await self._view("/settings", {})
 
     async def history(self, call: Call) -> dict[str, Any]:
-        return await self._view("/history")
+        return await self._view("/history", {"after": str(call["after"])})
 
     async def reload(self, call: Call) -> Mapping[str, Any]:
         done: Mapping[str, Any] = await self._operated.action("reload", "nothing here can be reloaded")()

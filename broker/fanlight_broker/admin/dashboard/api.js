@@ -20,7 +20,8 @@ export class ApiError extends Error {
 
 function address(path, query) {
   const given = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== null && value !== "");
-  return given.length ? `${path}?${new URLSearchParams(given)}` : path;
+  const bare = path.replace(/^\//, ""); // the API's own links begin with a slash
+  return given.length ? `${bare}${bare.includes("?") ? "&" : "?"}${new URLSearchParams(given)}` : bare;
 }
 
 function report(up) {
@@ -81,7 +82,10 @@ function taken(who) {
 }
 
 // Calls `work` at once and then every `milliseconds`, while the page is seen. Errors go to `failed`, and the next try
-// comes later then. Returns what stops it.
+// comes later then. What takes the broker long is asked more rarely: it makes long lists with a quarter of its loop, so
+// a rest of PATIENCE times as long keeps a page below 2 % of it, whatever it shows. Returns what stops it.
+const PATIENCE = 15;
+
 export function every(milliseconds, work, failed) {
   let timer = null;
   let stopped = false;
@@ -91,8 +95,9 @@ export function every(milliseconds, work, failed) {
     clearTimeout(timer);
     if (!document.hidden) {
       try {
+        const began = performance.now();
         await work(abort.signal);
-        wait = milliseconds;
+        wait = Math.max(milliseconds, PATIENCE * (performance.now() - began));
       } catch (error) {
         if (stopped) return;
         if (!(error instanceof ApiError)) throw error;

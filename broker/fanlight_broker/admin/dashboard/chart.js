@@ -10,7 +10,7 @@ import {clock} from "./format.js";
 
 const [WIDTH, HEIGHT, TOP, BOTTOM] = [600, 150, 8, 8];
 const MINUTE = 60_000;
-const SPANS = [5, 15, 30, 60]; // minutes: the smallest that has all of the data
+const SPANS = [1, 5, 15, 30, 60]; // minutes: the smallest that has all of the data
 
 // The smallest of 1, 2, 2.5, 5 times a power of ten (or of 1024) that is not below a value.
 function ceiling(value, binary) {

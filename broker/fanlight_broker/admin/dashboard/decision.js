@@ -10,10 +10,10 @@ export async function decisionCard(about, signal) {
   const who = query.connection ? `connection ${query.connection}` : query.user ?? query.client ?? "anybody";
   const card = h("section", {class: "card", "aria-label": "Permission"}, h("h2", null, `May ${who} ${query.action.replaceAll("_", " ")}?`), body);
   try {
-    fill(body, decided(await get("permissions", spelled, signal)));
+    fill(body, decided(await get("api/v1/permissions/check", spelled, signal)));
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    fill(body, h("p", null, error.status === 404 ? "No permissions are set, so everybody may do everything." : error.message));
+    fill(body, h("p", null, error.status === 409 ? "No permissions are set, so everybody may do everything." : error.message));
   }
   return card;
 }

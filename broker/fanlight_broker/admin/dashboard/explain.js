@@ -94,7 +94,7 @@ export function render(main, {query, failed}) {
     const about = {topic: query.topic, syntax: query.syntax, fields: query.fields, client: query.client};
     let found;
     try {
-      found = await get("explain", {...about, limit: 100, near: DRAWN}, abort.signal);
+      found = await get("api/v1/explain", {...about, limit: 100, near: DRAWN}, abort.signal);
       failed(null);
     } catch (error) {
       if (error instanceof ApiError) failed(error);
@@ -139,7 +139,7 @@ export function render(main, {query, failed}) {
 
   fill(main, head(title, "Who gets a message, through which filter, and who does not and why."),
     h("section", {class: "card"}, h("form", {class: "form", onsubmit: ask},
-      field("Topic", topic), field("Written with", syntax), field("Fields of the message (JSON, optional)", fields),
+      field("Topic", topic), field("Written with", syntax), field("Fields (JSON, optional)", fields),
       field("Client (optional)", client), field("Publisher (user, optional)", publisher),
       h("div", null, h("button", {class: "main"}, "Explain")))), h("div", {class: "gap"}), answer);
   if (query.topic) show();

@@ -19,7 +19,7 @@ export class History {
 
   // Fetch what is new. After a restart of the broker its hour begins anew.
   async update(signal) {
-    const answer = await get("history", this.next ? {after: this.next} : {}, signal);
+    const answer = await get("api/v1/history", this.next ? {after: this.next} : {}, signal);
     if (this.began !== null && answer.began !== this.began) {
       this.clear();
       return this.update(signal);

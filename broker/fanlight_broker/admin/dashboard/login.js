@@ -2,6 +2,7 @@
 
 import {ApiError, logIn} from "./api.js";
 import {field, fill, h} from "./dom.js";
+import {remember} from "./live.js";
 
 export function showLogin(main, done, reason = "") {
   const user = h("input", {name: "user", autocomplete: "username", required: true, autocapitalize: "none", spellcheck: "false"});
@@ -12,7 +13,9 @@ export function showLogin(main, done, reason = "") {
     event.preventDefault();
     button.disabled = true;
     try {
-      done(await logIn(user.value, password.value));
+      const known = await logIn(user.value, password.value);
+      remember(user.value, password.value);
+      done(known);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       wrong.textContent = error.message;

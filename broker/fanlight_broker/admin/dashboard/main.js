@@ -7,16 +7,27 @@
 import {ApiError, events, get, identity, logOut} from "./api.js";
 import {fill, h} from "./dom.js";
 import {showLogin} from "./login.js";
+import {forget, loginNeeded} from "./live.js";
 import {theme} from "./theme.js";
+import * as archive from "./archive.js";
+import * as connections from "./connections.js";
+import * as deadletters from "./deadletters.js";
 import * as explain from "./explain.js";
 import * as overview from "./overview.js";
+import * as permissions from "./permissions.js";
+import * as queues from "./queues.js";
+import * as sessions from "./sessions.js";
 import * as settings from "./settings.js";
+import * as slow from "./slow.js";
+import * as subscriptions from "./subscriptions.js";
+import * as topics from "./topics.js";
 
-const PAGES = {overview, explain, settings};
+const PAGES = {overview, topics, explain, queues, deadletters, archive, connections, sessions, subscriptions, slow, permissions, settings};
 const GROUPS = {
   "": ["overview"],
-  Messages: ["explain"],
-  Access: ["settings"],
+  Messages: ["topics", "explain", "queues", "deadletters", "archive"],
+  Clients: ["connections", "sessions", "subscriptions", "slow"],
+  Broker: ["permissions", "settings"],
 };
 
 const main = document.getElementById("main");
@@ -72,6 +83,7 @@ function askLogin(reason) {
 
 function use(known) {
   who = known;
+  loginNeeded(known.login_required);
   logout.hidden = known.by !== "login";
   logout.textContent = known.by === "login" ? `Log out ${known.user}` : "";
 }
@@ -92,6 +104,7 @@ document.addEventListener("keydown", (event) => { if (event.key === "Escape") op
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
 logout.addEventListener("click", async () => {
   await logOut();
+  forget();
   askLogin("");
 });
 addEventListener("hashchange", show);
@@ -116,8 +129,8 @@ async function begin() {
     return;
   }
   show();
-  const ready = await get("readyz").catch(() => ({}));
-  document.getElementById("broker").textContent = [location.host, ready.version].filter(Boolean).join(" · ");
+  const {version} = await get("api/v1").catch(() => ({}));
+  document.getElementById("broker").textContent = [location.host, version].filter(Boolean).join(" · ");
 }
 
 begin();

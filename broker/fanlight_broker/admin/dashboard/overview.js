@@ -8,9 +8,6 @@ import {History} from "./history.js";
 
 export const title = "Overview";
 
-const POTS = {sessions: "sessions", subscriptions: "subscriptions", searching_filters: "filters with several wildcards",
-  retained_messages: "retained messages", delayed_messages: "delayed messages", marks: "producers"};
-
 export function render(main, {failed}) {
   const history = new History();
   const tiles = h("div", {class: "tiles"});
@@ -75,18 +72,17 @@ export function render(main, {failed}) {
   }
 
   async function limits(signal) {
-    const [{pots}, ready] = await Promise.all([get("shares", {limit: 1}, signal), get("readyz", {}, signal)]);
-    fill(health, (ready.unwell ?? []).map((part) => h("div", {class: "banner"}, `The ${part} has a problem. The log says which.`)));
-    const rows = Object.entries(pots).filter(([, pot]) => pot.limit > 0)
-      .map(([name, pot]) => ({name, ...pot, part: pot.used / pot.limit})).sort((one, other) => other.part - one.part);
-    fill(bars, rows.map(({name, used, limit, part}) => {
+    const {limits: found, unwell, draining} = await get("api/v1/overview", {}, signal);
+    fill(health, draining && h("div", {class: "banner warn"}, "The broker drains: it lets nobody in."), unwell.map((part) => h("div", {class: "banner"}, `The ${part} has a problem. The log says which.`)));
+    fill(bars, found.filter(({most}) => most > 0).map(({limit, used, most}) => {
+      const [name, part] = [limit.replace(/_max$/, ""), used / most];
       const show = name.endsWith("_bytes") ? bytes : short;
       const filled = h("span");
       filled.style.width = `${Math.min(100, 100 * part)}%`;
-      return [h("span", null, POTS[name] ?? words(name)),
+      return [h("span", null, words(name)),
         h("div", {class: `bar ${part >= 0.95 ? "bad" : part >= 0.8 ? "warn" : ""}`, role: "meter", "aria-label": words(name),
           "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": Math.round(100 * part)}, filled),
-        h("span", {class: "number"}, `${show(used)} of ${show(limit)}`)];
+        h("span", {class: "number"}, `${show(used)} of ${show(most)}`)];
     }));
   }
 

@@ -36,7 +36,7 @@ export function render(main, {failed}) {
   changed.addEventListener("change", draw);
   fill(main, head(title, "What is in force, where it came from, and what a change needs. A file that changes is read again on SIGHUP."), notes,
     h("div", {class: "tools"}, search, h("label", {class: "inline"}, changed, h("span", null, "changed ones only"))), body);
-  get("settings").then((answer) => {
+  get("api/v1/settings").then((answer) => {
     rows = answer.settings;
     fill(notes, answer.problems.map((each) => h("div", {class: "banner"}, `The settings cannot be read again: ${each}`)),
       answer.warnings.map((each) => h("div", {class: "banner warn"}, each)));

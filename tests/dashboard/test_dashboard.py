@@ -1,0 +1,304 @@
+"""The dashboard in a real browser, over a running broker: each page, and what an operator does there.
+
+The pictures of docs/dashboard.md are made here, into build/dashboard/ (`make dashboard-pictures` copies them).
+"""
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from fanlight import sync
+from fanlight_bench.launch import fanlightd
+from tests.conftest import StartBroker, TestBroker
+from tests.dashboard.browser import PHONE, Browser
+from tests.dashboard.world import World, world
+
+ALICE, VIOLA, NOBODY = "alice", "viola", "nobody"  # may do all, may look, may neither
+PASSWORD = "as you like it"
+PERMISSIONS = f"""\
+[[allow]]
+name = "operators"
+user = "{ALICE}"
+everything = "#"
+admin = ["read", "write"]
+
+[[allow]]
+name = "viewers"
+user = "{VIOLA}"
+subscribe = "stock.#"
+admin = ["read"]
+
+[[deny]]
+name = "nobody may publish secrets"
+publish = "secret.#"
+
+[default]
+connect = "allow"
+"""
+EVERYBODY_MAY = ("publish", "subscribe", "replay", "queue", "admin")
+EXPLAIN = urlencode({"topic": "stock.nasdaq.AAPL", "client": "misspelt"})
+
+# Each page: its address, and what it must show.
+PAGES = {
+    "topics": ("topics", ("stock", "orders", "Live tail", "Publish")),
+    "explain": (f"explain?{EXPLAIN}", ("Why misspelt does not get it", "stocks.nasdaq.AAPL", "Who gets it: 4")),
+    "queues": ("queues", ("billing", "audit", "orders.#", "Purge")),
+    "dead-letters": ("deadletters", ("dead.billing", "billing-dead: ")),
+    "archive": ("archive", ("Messages", "offsets 0 to", "Replay a window")),
+    "connections": ("connections", ("desk-nasdaq", "fanlight-python", "Kick")),
+    "sessions": ("sessions", ("sessions",)),
+    "subscriptions": ("subscriptions?view=redundant", ("stock.nasdaq.AAPL", "Covered by")),
+    "slow-consumers": ("slow", ("Nobody falls behind.",)),
+    "permissions": ("permissions", ("Try a decision", "nobody may publish secrets", "never")),
+    "settings": ("settings", ("native_port", "flag --native-port", "needs a restart")),
+    # The last, when there is some history.
+    "overview": ("overview", ("Messages in", "Delay of the event loop", "Limits", "subscriptions bytes")),
+}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    opened = Browser()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def broker(start_module_broker: StartBroker) -> Iterator[TestBroker]:
+    """With all that a page shows something of; nobody has to log in. Its folder has a name for the pictures."""
+    folder = Path(tempfile.mkdtemp(prefix="fanlight-"))
+    permissions = folder / "permissions.toml"
+    permissions.write_text(PERMISSIONS + "".join(f'{action} = "allow"\n' for action in EVERYBODY_MAY))
+    started = start_module_broker(data=folder / "data", archive=folder / "archive", permissions=permissions)
+    yield started
+    assert started.terminate() == 0
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def busy(broker: TestBroker) -> Iterator[World]:
+    with world(broker) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def as_it_was(browser: Browser) -> Iterator[None]:
+    """A page complains of nothing, and the next test finds a desktop in the light."""
+    yield
+    assert browser.complaints() == []
+    browser.look()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_each_page_shows_what_is_there(browser: Browser, busy: World, name: str) -> None:
+    page, shown = PAGES[name]
+    browser.open(busy.broker.http_url, page)
+    browser.shows(*shown)
+    assert browser.find("nav a[aria-current=page]").text
+    browser.picture(name)
+    assert browser.without_a_name() == []
+    browser.look(PHONE, dark=True)
+    browser.until(lambda: browser.wider_than_the_window() == 0 or None, "a page as wide as a phone")
+    if name in ("overview", "connections"):
+        browser.picture(f"{name}-phone")
+
+
+def test_a_misspelt_subscription_is_found_without_knowing_whose_it_is(browser: Browser, busy: World) -> None:
+    browser.open(busy.broker.http_url, "explain")
+    browser.write("topic", "stock.nasdaq.AAPL")
+    browser.press("Explain", "main button")
+    browser.shows("Who nearly gets it", "stock.*.APPL", "word 2 must be 'APPL', and the topic has 'AAPL' there")
+    bits = browser.until(
+        lambda: [
+            [cell.text for cell in row.find_elements("css selector", "td")]
+            for row in browser.driver.find_elements("css selector", "table.bitmap tbody tr")
+            if row.text.startswith("stock.*.APPL")
+        ] or None, "its line of the drawing",
+    )
+    assert bits == [["1", "1", "1", "0", "0"]]
+    assert "topic=stock.nasdaq.AAPL" in browser.driver.current_url
+
+
+def test_permissions_say_which_rule_decides(browser: Browser, busy: World) -> None:
+    browser.open(busy.broker.http_url, "permissions")
+    browser.write("user", "bob")
+    browser.write("topic", "secret.plan")
+    browser.press("Decide")
+    browser.shows("May bob publish?", "denied")
+    assert browser.find("section[aria-label=Permission] code").text == "nobody may publish secrets"
+
+
+def test_a_client_is_kicked_after_a_question(browser: Browser, busy: World) -> None:
+    victim = busy.client("victim", reconnect=False)
+    browser.open(busy.broker.http_url, "connections?q=victim")
+    browser.press("Kick victim")
+    browser.press("Cancel", "dialog button")
+    assert victim.connected
+    browser.press("Kick victim")
+    browser.write("reason", "spring cleaning", within="dialog")
+    browser.press("Kick", "dialog button.main")
+    browser.shows("victim was disconnected.", "No connections like this.")
+    with pytest.raises(sync.FanlightError, match="spring cleaning"):
+        victim.flush()
+
+
+def test_a_queue_is_looked_into_and_purged(browser: Browser, busy: World) -> None:
+    browser.open(busy.broker.http_url, "queues?q=audit")
+    browser.press("Messages of audit")
+    browser.shows("Messages of audit", "orders.eu.1", "Looking at them changes nothing.")
+    browser.press("Close", "dialog button")
+    browser.press("Purge audit")
+    browser.press("Purge", "dialog button.main")
+    browser.shows("11 messages of audit were dropped.")
+    browser.until(lambda: " 0 " in browser.find("tbody tr").text or None, "an empty queue")
+
+
+def test_a_retained_message_is_published_cleared_and_brought_back(browser: Browser, busy: World) -> None:
+    browser.open(busy.broker.http_url, "topics")
+    browser.write("topic", "config.limit")
+    browser.write("payload", "seventeen")
+    browser.press("", "input[name=retain]")
+    browser.press("Publish", "main button.main")
+    browser.shows("Published; 0 subscriptions got it.", "Retained value", "seventeen")
+    browser.press("Clear the retained message of config.limit")
+    browser.press("Clear", "dialog button.main")
+    browser.shows("The retained message was cleared.", "Nothing is retained on it.")
+    browser.press("Undo")
+    browser.shows("Retained value", "seventeen")
+
+
+def test_the_live_tail_follows_a_filter_and_a_selector(browser: Browser, busy: World) -> None:
+    browser.open(busy.broker.http_url, "topics")
+    browser.write("filter", "tail.#")
+    browser.write("where", "price > 100")
+    browser.press("Follow")
+    browser.shows("Waiting for messages…")
+    busy.publish([f"tail.{number}" for number in range(10)])
+    browser.shows("4 messages", "tail.0", "tail.2", "tail.5", "tail.7")
+    assert "tail.1" not in browser.find(".tail").text
+    browser.press("Stop")
+    browser.shows("Stopped.")
+
+
+def test_a_window_of_the_archive_is_replayed_to_the_page(browser: Browser, busy: World) -> None:
+    browser.open(busy.broker.http_url, "archive")
+    browser.write("filter", "orders.#")
+    browser.press("Replay", "main button.main")
+    browser.shows("12 messages", "orders.eu.11")
+
+
+def test_lists_are_searched_and_sorted_by_the_broker(browser: Browser, busy: World) -> None:
+    browser.open(busy.broker.http_url, "subscriptions")
+    browser.press("Client", "th button")
+    browser.until(lambda: browser.find("th[aria-sort=ascending]") or None, "the order")
+    browser.find("main input[type=search]").send_keys("misspelt")
+    browser.shows("2 subscriptions", "stocks.nasdaq.AAPL")
+    browser.gone("desk-nyse")
+
+
+def test_the_keyboard_reaches_everything_and_the_theme_is_kept(browser: Browser, busy: World) -> None:
+    browser.url = ""
+    browser.open(busy.broker.http_url, "overview")
+    browser.shows("Messages in")
+    browser.picture("overview")  # with more history than before
+    browser.driver.find_element("tag name", "body").send_keys(Keys.TAB)
+    assert browser.driver.switch_to.active_element.get_attribute("textContent") == "Skip to the page"
+    chart = browser.find("svg[role=img]")
+    chart.send_keys(Keys.ARROW_LEFT)
+    browser.until(lambda: chart.find_elements("css selector", ".cursor") or None, "the cursor of the chart")
+    browser.press("Theme")
+    browser.press("Theme")
+    theme = "return document.documentElement.dataset.theme"
+    assert browser.driver.execute_script(theme) == "dark"
+    browser.url = ""
+    browser.open(busy.broker.http_url, "overview")
+    browser.shows("Theme: dark")
+    assert browser.driver.execute_script(theme) == "dark"
+    browser.press("Theme")
+
+
+# -- users ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def secured(start_module_broker: StartBroker, tmp_path_factory: pytest.TempPathFactory) -> TestBroker:
+    folder = tmp_path_factory.mktemp("users")
+    users, permissions = folder / "users.toml", folder / "permissions.toml"
+    for user in (ALICE, VIOLA, NOBODY):
+        command = [fanlightd(), "user", "add", str(users), user, "--stdin"]
+        subprocess.run(command, input=f"{PASSWORD}\n", text=True, check=True, timeout=60, capture_output=True)
+    permissions.write_text(PERMISSIONS)
+    return start_module_broker(users_file=users, permissions=permissions)
+
+
+def log_in(browser: Browser, broker: TestBroker, user: str, password: str = PASSWORD) -> None:
+    browser.driver.delete_all_cookies()
+    browser.url = ""
+    browser.open(broker.http_url, "connections")
+    browser.write("user", user)
+    browser.write("password", password)
+    browser.press("Log in")
+
+
+def test_where_there_are_users_one_logs_in_and_out(browser: Browser, secured: TestBroker) -> None:
+    log_in(browser, secured, ALICE, "as I like it")
+    browser.until(lambda: browser.find(".login [role=alert]").text or None, "a refusal")
+    browser.picture("login")
+    browser.write("password", PASSWORD)
+    browser.press("Log in")
+    browser.shows("No connections.", f"Log out {ALICE}")
+    with sync.connect(secured.url, name="guest", user=ALICE, password=PASSWORD, reconnect=False):
+        browser.shows("guest", "Kick")
+        browser.press("Kick guest")
+        browser.press("Kick", "dialog button.main")
+        browser.shows("guest was disconnected.")
+    browser.press("Log out")
+    browser.shows("A user of this broker who may read or administer it")
+
+
+def test_the_live_tail_is_of_the_user_who_logged_in(browser: Browser, secured: TestBroker) -> None:
+    log_in(browser, secured, VIOLA)
+    browser.shows("No connections.")
+    browser.open(secured.http_url, "topics")
+    browser.write("filter", "stock.#")
+    browser.press("Follow")
+    browser.shows("Waiting for messages…")
+    browser.write("filter", "secret.#")
+    browser.press("Follow")
+    browser.until(lambda: "permi" in browser.find(".card [role=status]").text or None, "a refusal")
+    browser.press("Stop")
+
+
+def test_who_may_only_look_has_no_buttons_to_act(browser: Browser, secured: TestBroker) -> None:
+    log_in(browser, secured, VIOLA)
+    with sync.connect(secured.url, name="guest", user=ALICE, password=PASSWORD):
+        browser.shows("guest", f"Log out {VIOLA}")
+        assert "Kick" not in browser.text()
+
+
+def test_who_may_not_look_is_refused_in_words(browser: Browser, secured: TestBroker) -> None:
+    log_in(browser, secured, NOBODY)
+    browser.until(lambda: "permi" in browser.find(".banner").text or None, "a refusal")
+
+
+# -- a restart ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_goes_on_after_a_restart_of_the_broker(
+    browser: Browser, start_broker: StartBroker, tmp_path: Path
+) -> None:
+    first = start_broker(data=tmp_path / "data")
+    browser.open(first.http_url, "overview")
+    browser.shows("Live", "Messages in")
+    port = first.addresses["http"][1]
+    first.terminate()
+    browser.shows("No connection to the broker")
+    start_broker(data=tmp_path / "data", http_port=port)
+    browser.shows("Live")
+    browser.gone("No connection to the broker")
