@@ -17,7 +17,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-BUILD: Final = ROOT / "build" / "site-source"
+BUILD: Final = ROOT / "build" / "site-source" / "pages"
 SITE: Final = ROOT / "build" / "site"
 SKIPPED: Final = {"build", "dist", "node_modules"}
 LINK: Final = re.compile(r"\]\((?!\w+:|#)([^)\s#]+)")
@@ -86,7 +86,7 @@ def settings(all_pages: list[Path]) -> dict[str, Any]:
     parts.append({"More": sorted(there - named)})
     toggle = {"icon": "material/brightness-6", "name": "light or dark"}
     return {
-        "site_name": "Fanlight", "docs_dir": BUILD.name, "site_dir": SITE.name, "use_directory_urls": False,
+        "site_name": "Fanlight", "docs_dir": "site-source/pages", "site_dir": SITE.name, "use_directory_urls": False,
         "nav": parts, "plugins": ["search"],
         "theme": {
             "name": "material", "font": False, "features": ["search.suggest", "content.code.copy"],
@@ -104,7 +104,7 @@ def settings(all_pages: list[Path]) -> dict[str, Any]:
 def main() -> int:
     all_pages = pages()
     copy(all_pages)
-    configuration = BUILD.parent / "mkdocs.yml"
+    configuration = SITE.parent / "mkdocs.yml"
     configuration.write_text(json.dumps(settings(all_pages), indent=1), encoding="utf-8")
     program = Path(sys.executable).with_name("zensical")
     command = [str(program), "build", "--strict", "--clean", "--config-file", configuration.name]
