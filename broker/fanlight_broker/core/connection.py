@@ -76,7 +76,7 @@ class ProtocolConnection(ClientConnection, ABC):
         lane.note_activity(now)
         lane.receipts = broker.acknowledgements.for_lanes()
         self._refused = 0
-        self._refusals_noted = 0  # of them
+        self._asked_in_vain = 0  # of them, those that count for `refusals_per_second_max`, since that was looked at
         self._complained = False
 
     @property
@@ -183,7 +183,7 @@ class ProtocolConnection(ClientConnection, ABC):
             while (state := self.state) is not CLOSED and state is not VERIFYING:
                 if event is None:
                     unfinished = (begun and self.broker.turns.over()) or self.continue_work()
-                    if self._refused != self._refusals_noted and self._refused_too_often(now):
+                    if self._asked_in_vain and self._refused_too_often(now):
                         break
                     if unfinished:
                         self._defer()
@@ -231,7 +231,7 @@ class ProtocolConnection(ClientConnection, ABC):
 
     def _refused_too_often(self, now: float) -> bool:
         """Requests were refused: must its client wait (core/refusal_rates.py)?"""
-        count, self._refusals_noted = self._refused - self._refusals_noted, self._refused
+        count, self._asked_in_vain = self._asked_in_vain, 0
         if self.client is None or self.state is not ConnectionState.CONNECTED:
             return False
         bucket = self.broker.paces.refused_too_often(self.client.subscriber.share.principal, count, now)
@@ -461,12 +461,13 @@ class ProtocolConnection(ClientConnection, ABC):
     def who(self) -> str:
         return str(self.client) if self.client is not None else "(not through its handshake)"
 
-    def note_refusal(self, code: str, text: str) -> None:
+    def note_refusal(self, code: str, error: FanlightError) -> None:
         """A request was answered with an error. Counted; logged once per connection."""
         self._refused += 1
+        self._asked_in_vain += not error.passing
         if not self._complained:
             self._complained = True
-            self.log.info("request_refused", **self._peer(), code=code, text=text)
+            self.log.info("request_refused", **self._peer(), code=code, text=error.text)
 
     def note_failure(self, code: str, text: str, **details: Any) -> None:
         """The connection is closed because of an error. Logged: it happens once per connection at most."""

@@ -4,7 +4,12 @@ from typing import Any
 
 
 class FanlightError(Exception):
-    """Anything the broker refuses. The text is for people and says what to do; `details` is for programs."""
+    """Anything the broker refuses. The text is for people and says what to do; `details` is for programs.
+
+    passing  the same request may be accepted later, and nothing is wrong with it
+    """
+
+    passing = False
 
     def __init__(self, text: str, **details: Any) -> None:
         super().__init__(text)
@@ -70,6 +75,8 @@ class NoSuchQueue(FanlightError):
 class QueueFull(FanlightError):
     """A named queue that refuses publishers has no room for a message."""
 
+    passing = True
+
 
 class QueueInUse(FanlightError):
     """advice: in place of that to leave the option out"""
@@ -107,6 +114,8 @@ class LimitExceeded(FanlightError):
 class RateExceeded(LimitExceeded):
     """Its publisher is over its rate now; the same message may be accepted later."""
 
+    passing = True
+
 
 class LoginRateExceeded(RateExceeded):
     """The clients of one holder of a quota log in too often; a later login may be accepted."""
@@ -114,6 +123,8 @@ class LoginRateExceeded(RateExceeded):
 
 class StoreUnavailable(FanlightError):
     """What must survive a restart cannot be stored now: the disk is full or broken."""
+
+    passing = True
 
     def __init__(self) -> None:
         super().__init__("the broker cannot store anything now, its disk is full or broken; try again later")

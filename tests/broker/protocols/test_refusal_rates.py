@@ -12,6 +12,7 @@ from tests.broker.core.reference import Reference, allow, deny
 from tests.broker.protocols.amqp import world as amqp
 from tests.broker.protocols.native import world as native
 from tests.broker.protocols.permitted import DIALECTS, World
+from tests.broker.protocols.sinks import FREE, ByAddress
 
 RULES = (deny("subscribe", "secret/#"), allow("all"))
 
@@ -89,6 +90,17 @@ def test_a_setting_lets_everybody_ask_as_often_as_they_like() -> None:
     client = world.client("native", "greedy")
     ask(client, "native", 400)
     assert (answers(client, "native"), client.peer.held_back) == (400, False)
+
+
+@pytest.mark.parametrize("dialect", ["native", "mqtt5"])
+def test_what_may_be_accepted_later_is_no_refusal(dialect: str) -> None:
+    world = world_of()
+    world.broker.clients.quotas = ByAddress(FREE, publish_messages=2, over_rate="refuse")
+    publisher = world.client(dialect, "publisher")
+    for _ in range(50):
+        publisher.publish("open/a", qos=1)
+    assert publisher.refusal in ("limit_exceeded", 0x97)
+    assert not publisher.peer.held_back
 
 
 def test_channels_of_amqp_that_are_closed_for_an_error_are_refusals() -> None:

@@ -276,7 +276,7 @@ class AmqpConnection(AmqpHandshake):
         found = amqp_error(error)
         if channel is None or found.closes_all:
             raise found from error
-        self.note_refusal(found.code.name.lower(), found.text)
+        self.note_refusal(found.code.name.lower(), found)
         self.counts.channel_errors += 1
         channel.end(now)
         self.outbox.write(method_frame(

@@ -446,7 +446,7 @@ class MqttConnection(ProtocolConnection):
 
     def note_error(self, error: errors.FanlightError) -> None:
         """A request, or a part of one, was answered with an error."""
-        self.note_refusal(reason_of(error).name, error.text)
+        self.note_refusal(reason_of(error).name, error)
 
     def fail(self, error: errors.FanlightError, *, silently: bool = False) -> None:
         """Send the peer the error, if its version can express it, and close (4.13)."""

@@ -418,7 +418,7 @@ class NativeConnection(ProtocolConnection):
         if code.closes or self.client is None:
             self.fail(error, request)
             return
-        self.note_refusal(code.name, error.text)
+        self.note_refusal(code.name, error)
         self.outbox.write(frames.error(request, code.name, error.text, error.details))
 
     def fail(self, error: errors.FanlightError, request: int | None = None) -> None:
