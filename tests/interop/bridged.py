@@ -96,8 +96,8 @@ async def publish_many(port: int, topics: list[str], count: int, *, first: int =
                 sent += 1
             if burst:
                 await peer.pour(b"".join(burst))
-            if isinstance(packet := await peer.packet(), PubAck):
-                assert packet.reason_code < 0x80, packet
+            if isinstance(answer := await peer.packet(), PubAck):
+                assert answer.reason_code < 0x80, answer
                 acknowledged += 1
 
 

@@ -9,8 +9,11 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
-from fanlight_broker.protocols.mqtt.packets import Publish
+from fanlight_broker.protocols.mqtt.codec import encode
+from fanlight_broker.protocols.mqtt.packets import Connect, Publish
 from fanlight_broker.protocols.mqtt.properties import Properties
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.version import V5
 from tests.conftest import StartBroker, TestBroker
 from tests.interop.bridged import bridge, free_port, gather_until, in_order, publish_many, route, up, write_bridges
 from tests.system.mqtt_peer import MqttPeer
@@ -125,6 +128,16 @@ async def test_permissions_are_asked_for_the_bridges_own_user(tmp_path: Path, st
     assert found["in"]["refused"] == 1
     assert found["in"]["messages"] == 1
     assert found["refused_filters"] == {"secret/#": "not_authorized"}
+
+
+async def test_nobody_else_can_have_the_session_of_a_bridge(tmp_path: Path, start_broker: StartBroker) -> None:
+    file = write_bridges(tmp_path / "b.toml", [bridge("far", free_port(), route("a/#"))])
+    near = start_broker(bridges=file, environment={"FANLIGHT_PASSWORD": "sesame"})
+    reader, writer = await asyncio.open_connection("127.0.0.1", near.mqtt_port)
+    wanted = Connect("$bridge/far", V5, user_name="bridge:far", password=b"sesame")
+    writer.write(encode(wanted, V5))
+    assert (await reader.readexactly(4))[3] == ReasonCode.CLIENT_IDENTIFIER_NOT_VALID
+    writer.close()
 
 
 async def test_reload_changes_the_bridges_that_differ_and_leaves_the_others(

@@ -54,7 +54,7 @@ class Attempt:
         self._ends: list[LinkEnd] = []
         self._asked: dict[tuple[str, int], str] = {}  # filters that are not answered, by side and token
         self._answered: asyncio.Future[None] | None = None  # somebody waits for an answer
-        self._early: list[tuple[LinkEnd, Event]] = []  # between the two CONNACKs: at most a window
+        self._early: list[tuple[LinkEnd, Event]] = []  # between the two CONNACKs: at most what one read has brought
         self._relays: dict[LinkEnd, Relay] = {}  # by the source
         self._settling: dict[LinkEnd, Relay] = {}  # by the target
         self._refusals_logged: set[Relay] = set()
@@ -97,6 +97,7 @@ class Attempt:
                     self._ask(far, INTEREST, INTEREST_TOPIC, Subscription(INTEREST_TOPIC, 1))
                     far.pump()
                     await self._all_answered()
+                far.hold(held=True)  # what it sends is not kept here, before there is somebody to give it to
                 near = await self._attach(min(self._bridge.window, far.state.receive_max))
         except TimeoutError:
             raise LinkDown(f"no answer within {self._bridge.connect_seconds:g} s") from None
@@ -108,6 +109,7 @@ class Attempt:
             self._handle(*held)
         self._early.clear()
         self._pump()
+        far.hold(held=False)
         await self._last(near, far)
 
     def close(self, *, expiry: int | None = None) -> None:
@@ -268,7 +270,8 @@ class Attempt:
             case Publish() if event.topic == INTEREST_TOPIC and end.name == "far" and self._bridge.only_wanted:
                 self._note_interest(end, event)
             case LinkOpened():
-                self._opened[end.name].set_result(event)
+                if not self._opened[end.name].done():  # else the other side has failed meanwhile
+                    self._opened[end.name].set_result(event)
             case LinkRefused():
                 self._refused(end, event)
             case Subscribed():

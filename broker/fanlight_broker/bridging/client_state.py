@@ -14,7 +14,7 @@ from enum import Enum, auto
 from typing import Final
 
 from fanlight_broker.protocols.mqtt.codec import decode, encode, encode_within
-from fanlight_broker.protocols.mqtt.errors import PacketError, ProtocolError
+from fanlight_broker.protocols.mqtt.errors import PacketError, ProtocolError, Unencodable
 from fanlight_broker.protocols.mqtt.framing import PacketDecoder
 from fanlight_broker.protocols.mqtt.packets import (
     ConnAck,
@@ -200,10 +200,15 @@ class ClientState:
         return len(self._sent)
 
     def publish(self, packet: Publish, token: int = 0) -> bool:
-        """Send a message; of QoS 1 with a packet identifier of its own. False: it is too large for the other side."""
+        """Send a message; of QoS 1 with a packet identifier of its own. False: it is too large, as a whole for the
+        other side, or in a part for MQTT (a topic of more than 65,535 bytes).
+        """
         if packet.qos:
             packet.packet_id = self._new_id()
-        octets = encode_within(packet, self.version, self._packet_max)
+        try:
+            octets = encode_within(packet, self.version, self._packet_max)
+        except Unencodable:
+            return False
         if octets is None:
             return False
         if packet.packet_id is not None:

@@ -7,10 +7,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, cast
 
+from fanlight_broker import event_log
 from fanlight_broker.bridging.client_state import ClientState, Event, LinkState
 from fanlight_broker.core.turns import Turns
 from fanlight_broker.net.clock import monotonic
 from fanlight_broker.protocols.mqtt.errors import PacketError
+
+log: Final = event_log.get("bridges")
 
 UNSENT_BYTES_MAX: Final = 1024 * 1024  # past it the other end is not read, and messages of QoS 0 are dropped
 
@@ -84,6 +87,9 @@ class LinkEnd(asyncio.Protocol):
         except PacketError as error:
             self.pump()
             self._end(f"the {self.name} side sent what MQTT forbids: {error.text}")
+        except Exception:  # a fault of the broker: it is logged once with its traceback, and ends this link only
+            log.exception("internal_error", side=self.name)
+            self._end("a fault of this broker")
         self._behind()
         self._read_or_not()
 

@@ -54,8 +54,8 @@ class NearSide:
         self.users = BridgeUsers()
         self._traffic = Traffic(LISTENER, tls=False, websocket=False)
         self._listener = Listener(
-            LISTENER, broker, partial(MqttConnection, MqttOptions(), Counts()), self.users, clock=monotonic,
-            shared=ReceiveBuffer(), direct=False,
+            LISTENER, broker, partial(MqttConnection, MqttOptions(own_clients=True), Counts()), self.users,
+            clock=monotonic, shared=ReceiveBuffer(), direct=False,
         )
 
     async def connect(self, factory: Callable[[], asyncio.Protocol]) -> "NearConnection":

@@ -158,3 +158,10 @@ def test_a_message_that_is_too_large_for_the_other_side_is_counted() -> None:
     assert bridged.near.heard() == [PubAck(1)]
     assert bridged.take("a", bytes(60), qos=0) == []
     assert bridged.counts.too_large == 2
+
+
+def test_a_topic_that_its_prefix_makes_too_long_for_mqtt_is_counted() -> None:
+    bridged = Bridged(BridgeRoute("#", remote_prefix="x" * 60_000))
+    assert bridged.take("y" * 6_000, packet_id=1) == []
+    assert bridged.near.heard() == [PubAck(1)]
+    assert bridged.counts.too_large == 1

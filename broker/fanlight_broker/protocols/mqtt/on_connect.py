@@ -21,7 +21,7 @@ from fanlight_broker.protocols.mqtt.error_codes import REASON_STRING_MAX
 from fanlight_broker.protocols.mqtt.errors import ProtocolError
 from fanlight_broker.protocols.mqtt.fields import fields_of
 from fanlight_broker.protocols.mqtt.format import FORMATS, PublishFormat
-from fanlight_broker.protocols.mqtt.options import MqttOptions
+from fanlight_broker.protocols.mqtt.options import OWN_CLIENTS, MqttOptions
 from fanlight_broker.protocols.mqtt.packets import ConnAck, Connect, Disconnect, WillFields
 from fanlight_broker.protocols.mqtt.properties import Properties
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
@@ -133,6 +133,11 @@ def accept(packet: Connect, options: MqttOptions, limits: Limits) -> AcceptedCon
         raise ProtocolError(
             f"CONNECT: a client identifier of {len(client_id.encode())} bytes; at most {limits.name_bytes_max} "
             "(name_bytes_max)", ReasonCode.CLIENT_IDENTIFIER_NOT_VALID,
+        )
+    if client_id.startswith(OWN_CLIENTS) and not options.own_clients:
+        raise ProtocolError(
+            f"CONNECT: client identifiers that begin with {OWN_CLIENTS} are of bridges of this broker",
+            ReasonCode.CLIENT_IDENTIFIER_NOT_VALID,
         )
     if not client_id:
         if packet.protocol_version is V3 and not packet.clean_start:  # [MQTT-3.1.3-8] of 3.1.1

@@ -10,6 +10,8 @@ from fanlight_broker.protocols.mqtt.format import MQTT_5_0
 from fanlight_broker.protocols.mqtt.publish_denied import PublishDenied
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
 
+OWN_CLIENTS: Final = "$bridge/"  # begins client identifiers that are the broker's own: of its bridges
+
 COUNTERS: Final[Mapping[str, str]] = {
     "mqtt_connects_refused": "MQTT clients refused, by the reason code in CONNACK",
     "mqtt_errors": "MQTT connections closed because of their client, by reason code",
@@ -49,6 +51,7 @@ class MqttOptions:
     filter_suffix: bool = False  # is what is behind a `?` in a Topic Filter a selector, as in EMQX?
     publish_denied: PublishDenied = PublishDenied.DROP  # where there is no error for it
     payload_format_check: bool = False  # check payloads that are declared as UTF-8?
+    own_clients: bool = False  # are the clients the broker's own, which may have its identifiers?
     methods: Mapping[str, AuthenticationMethod] = field(default_factory=lambda: MappingProxyType({}))
 
 
