@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fanlight_bench.launch import Server
+from fanlight_bench.peers.peer import which
 from fanlight_broker.protocols.mqtt.codec import encode
 from fanlight_broker.protocols.mqtt.packets import PubAck, Publish
 from tests.conftest import TestBroker
@@ -46,7 +47,7 @@ class MosquittoBroker(Server):
             f"listener {port} 127.0.0.1\n"
             f"{more}\n" + ("user root\n" if os.geteuid() == 0 else "")
         )
-        program = command("mosquitto", package="mosquitto")
+        program = which("mosquitto") or command("mosquitto", package="mosquitto")
         super().__init__([program, "-c", str(folder / "mosquitto.conf")], listeners=())
         self.wait_for_line(" running", WAIT_SECONDS)
 
