@@ -33,7 +33,7 @@ SHIPPED := -e ./matchcore -e ./permissions -e ./broker -e './clients/python[cli]
 WITHOUT := --no-build-isolation --no-deps -e ./archive -e ./pipeline
 
 .DEFAULT_GOAL := help
-.PHONY: help dashboard-pictures setup archive run test simulate crash-test demo bench bench-matchers bench-peers coverage fuzz test-sanitize test-research lint format dist deb version manifest hashes sbom site board spark image clean distclean
+.PHONY: help dashboard-pictures setup archive run test simulate crash-test demo bench bench-matchers bench-peers coverage fuzz test-sanitize test-research lint format dist man deb version manifest hashes sbom site board spark image clean distclean
 
 help:
 	@echo 'Fanlight, a publish/subscribe message broker. Start here:'
@@ -58,6 +58,7 @@ help:
 	@echo '  make coverage       line coverage of Python and Cython, by folder'
 	@echo '  make test-research  build the matchers of the literature, and test them'
 	@echo '  make dist           a wheel and a source distribution of each package, into dist/'
+	@echo '  make man            man pages of fanlight and fanlightd, from their --help, into build/man'
 	@echo '  make deb            the Debian package, into dist/; needs debhelper and python3-pip'
 	@echo '  make site           the documentation as one site with search, into build/site'
 	@echo '  make spark          what docs/pipeline.md needs: PySpark into $(VENV), 500 MB, two minutes; it needs a Java 17'
@@ -233,6 +234,11 @@ dist: same-python $(STAMPS)/built
 	@rm -rf dist
 	for folder in $(ALL); do $(BIN)/python -m build --no-isolation --outdir dist $$folder || exit 1; done
 	@ls -l dist
+
+man: same-python $(STAMPS)/built
+	@$(PIP) install -c constraints.txt argparse-manpage
+	@PYTHONPATH=. $(BIN)/python scripts/make_man.py build/man
+	@ls build/man/*
 
 # For Debian and Ubuntu, of the Python that the system has: PYTHON=/usr/bin/python3 where another one made $(VENV).
 deb: same-python $(STAMPS)/built

@@ -46,7 +46,7 @@ file, FANLIGHT_FRAME_BYTES_MAX in the environment, --frame-bytes-max here. Sizes
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (config/exits.py). Raises SystemExit for wrong settings."""
-    arguments = _parser().parse_args(argv)
+    arguments = parser().parse_args(argv)
     try:
         code = arguments.run(arguments)
         sys.stdout.flush()
@@ -227,7 +227,7 @@ class _NoPassword(argparse.Action):
         )
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
     codes = "\n".join(f"  {int(code):<4} {meaning}" for code, meaning in MEANINGS.items())
     parser = Parser(
         prog="fanlightd", description=DESCRIPTION, formatter_class=_Help, allow_abbrev=False,

@@ -31,6 +31,8 @@ OTHER_VARIABLES = {
     "FANLIGHT_CONFIG": "path of the TOML file, as --config",
     "FANLIGHT_URL": "where the command line client and the SDK's examples connect",
     "FANLIGHT_HTTP_URL": "where the command line client finds the HTTP listener",
+    "FANLIGHT_CONTEXT": "the context of the command line client, one of those of `fanlight context ls`",
+    "FANLIGHT_TOKEN": "a token (JWT) for the HTTP listener, of the command line client",
     "FANLIGHT_REAL_DATA": "folder with the data of the demonstrations and system tests",
     "FANLIGHT_REQUIRE_ALL": "1: a skipped test is a failed one",
 }

@@ -1,15 +1,13 @@
 """The command line: verbs, options, and help that teaches by example."""
 
 import argparse
-import os
 import time
 from datetime import datetime
 from typing import TypeAlias
 
 from .. import __version__
 from ..connecting import DEFAULT_URL
-from . import definitions, delayed, exits, others, policy, queue_arguments, spelling
-from .http import DEFAULT_URL as DEFAULT_HTTP_URL
+from . import admin, completion, contexts, definitions, delayed, exits, others, policy, queue_arguments, spelling
 from .parsing import Parser, count, seconds
 from .text import JSON_KEYS
 
@@ -27,8 +25,11 @@ examples:
   fanlight queue ls                               named queues: what waits, and for how long
   fanlight delayed ls                             delayed messages, and when they are due
   fanlight definitions import rabbit.json         exchanges, queues and bindings of RabbitMQ
+  fanlight admin ls connections                   who is connected; kick, purge, drain, ...: fanlight admin --help
+  fanlight context add prod fanlights://HOST      a name for a broker
 
 A broker's address is fanlight://[user:password@]host[:port], or fanlights:// by TLS; --url, else FANLIGHT_URL, else
+that of the context in use (`fanlight context`), else
 """
 
 
@@ -51,6 +52,9 @@ def parser() -> argparse.ArgumentParser:
     delayed.add_to(verbs, _broker)
     definitions.add_to(verbs, _http)
     policy.add_to(verbs, _http)
+    admin.add_to(verbs, _http)
+    contexts.add_to(verbs)
+    completion.add_to(verbs, root)
     for name, line in others.names().items():
         if name not in verbs.choices:
             verbs.add_parser(name, add_help=False, help=line)
@@ -227,7 +231,8 @@ def _explain(verbs: Verbs) -> None:
 
 
 def _broker(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--url", default=os.environ.get("FANLIGHT_URL") or DEFAULT_URL, help="the broker (FANLIGHT_URL)")
+    verb.add_argument("--url", help="the broker (FANLIGHT_URL, or that of the context)")
+    _context(verb)
     verb.add_argument("--name", help="this client's name in the broker's logs and views")
     _tls(verb)
 
@@ -236,10 +241,14 @@ def _http(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--http",
         metavar="URL",
-        default=os.environ.get("FANLIGHT_HTTP_URL") or DEFAULT_HTTP_URL,
-        help="the broker's HTTP listener (FANLIGHT_HTTP_URL)",
+        help="the broker's HTTP listener (FANLIGHT_HTTP_URL, or that of the context)",
     )
+    _context(verb)
     _tls(verb)
+
+
+def _context(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--context", metavar="NAME", help="the broker of this name: `fanlight context`")
 
 
 def _tls(verb: argparse.ArgumentParser) -> None:

@@ -8,7 +8,23 @@ from typing import Any
 
 from .. import reasons
 from ..errors import FanlightError
-from . import definitions, delayed, exits, explain, others, policy, pub, queue, reply, request, sub, top
+from . import (
+    admin,
+    completion,
+    contexts,
+    definitions,
+    delayed,
+    exits,
+    explain,
+    others,
+    policy,
+    pub,
+    queue,
+    reply,
+    request,
+    sub,
+    top,
+)
 from .arguments import parser
 from .descriptors import open_missing
 from .streams import silence_stdout
@@ -22,7 +38,8 @@ ASYNC: dict[str, Callable[[Any], Coroutine[Any, Any, int]]] = {
     "delayed": delayed.run,
 }
 BLOCKING: dict[str, Callable[[Any], int]] = {
-    "top": top.run, "explain": explain.run, "definitions": definitions.run, "policy": policy.run,
+    "top": top.run, "explain": explain.run, "definitions": definitions.run, "policy": policy.run, "admin": admin.run,
+    "context": contexts.run, "completion": completion.run,
 }  # fmt: skip
 
 
@@ -35,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(words)
     logging.getLogger("fanlight").addHandler(logging.NullHandler())  # the verbs say what is to be said
     try:
+        contexts.apply(options)
         if options.verb in ASYNC:
             return _run(ASYNC[options.verb](options))
         return BLOCKING[options.verb](options)

@@ -1,0 +1,296 @@
+"""`fanlight admin` and `fanlight context`, against a real broker with users, permissions, rules and a store."""
+
+import json
+import os
+import socket
+import stat
+import subprocess
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fanlight.sync
+from fanlight.cli import main
+from fanlight.cli.admin.resources import RESOURCES
+from fanlight.cli.contexts import file as contexts_file
+from scripts.make_man import page
+from tests.conftest import StartBroker, TestBroker
+from tests.system.shell import FANLIGHT, SECONDS
+from tests.system.test_users import user
+
+PERMISSIONS = """
+[[allow]]
+everything = "#"
+admin = ["read", "write"]
+user = "root"
+
+[[deny]]
+publish = "shut/#"
+"""
+RULES = '[[rules]]\nname = "copies"\ntopic = "from.#"\nto = "to.$1"\n'
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def broker(start_module_broker: StartBroker, tmp_path_factory: pytest.TempPathFactory) -> TestBroker:
+    folder = tmp_path_factory.mktemp("admin")
+    assert user("add", folder / "users.toml", "root", "--group", "ops", password="wonder").returncode == 0
+    (folder / "permissions.toml").write_text(PERMISSIONS)
+    (folder / "rules.toml").write_text(RULES)
+    return start_module_broker(
+        users_file=folder / "users.toml", permissions=folder / "permissions.toml", rules=folder / "rules.toml",
+        data=folder / "data",
+    )
+
+
+@pytest.fixture(autouse=True)
+def environment(broker: TestBroker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FANLIGHT_URL", url(broker))
+    monkeypatch.setenv("FANLIGHT_HTTP_URL", http_url(broker))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("FANLIGHT_CONTEXT", raising=False)
+
+
+def url(broker: TestBroker) -> str:
+    return f"fanlight://root:wonder@127.0.0.1:{broker.port}"
+
+
+def http_url(broker: TestBroker) -> str:
+    return broker.http_url.replace("//", "//root:wonder@")
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*words: str) -> tuple[int, str, str]:
+        code = main(words)
+        return code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def client(broker: TestBroker) -> Iterator[fanlight.sync.Client]:
+    with fanlight.sync.connect(url(broker), name="desk-7", reconnect=False) as client:
+        yield client
+
+
+def said(run: Run, *words: str) -> list[Any]:
+    """The lines of JSON of a command that succeeds."""
+    code, out, errors = run("admin", *words, "--json")
+    assert (code, errors) == (0, "")
+    return [json.loads(line) for line in out.splitlines()]
+
+
+@pytest.fixture
+def filled(run: Run, client: fanlight.sync.Client) -> None:
+    """At least a row of each list that can have one."""
+    client.subscribe("desk.#", where="price > 1")
+    said(run, "retained", "set", "site/7/state", "on")
+    if run("queue", "info", "bills")[0]:
+        assert run("queue", "add", "bills", "orders.#", "--dead-letter", "dead.bills")[0] == 0
+    client.publish("orders.1", b"one", receipt=True)
+
+
+@pytest.mark.parametrize("what", [each for each in RESOURCES if each not in ("slow-consumers", "sessions")])
+def test_a_list_has_rows_as_json_and_the_keys_that_its_table_names(what: str, run: Run, filled: None) -> None:
+    rows = said(run, "ls", what)
+    assert rows
+    for heading, key in RESOURCES[what].columns:
+        if heading not in ("REDUNDANT BY", "PER SECOND"):  # of other questions
+            assert any(each in row for row in rows for each in key.split("|")), (heading, rows[0].keys())
+    code, out, _ = run("admin", "ls", what, "--table", "--limit", "1")
+    assert (code, len(out.splitlines())) == (0, 2)
+    assert out.split()[0] in {heading.split()[0] for heading, _ in RESOURCES[what].columns}
+
+
+def test_a_list_is_searched_sorted_and_cut(run: Run, filled: None, client: fanlight.sync.Client) -> None:
+    with fanlight.sync.connect(os.environ["FANLIGHT_URL"], name="desk-8", reconnect=False):
+        names = [row["client"] for row in said(run, "ls", "connections", "--q", "desk", "--sort", "client", "--desc")]
+        assert names == ["desk-8", "desk-7"]
+        assert [row["client"] for row in said(run, "ls", "connections", "client=desk-8")] == ["desk-8"]
+        assert len(said(run, "ls", "connections", "--limit", "1")) == 1
+    (found,) = said(run, "ls", "subscriptions", "topic=desk.a")
+    assert found["where"] == "price > 1"
+    code, _, errors = run("admin", "ls", "connections", "colour=blue")
+    assert code == 2
+    assert "keys of connections: client, user, address" in errors
+
+
+def test_a_connection_is_kicked_by_its_number_and_all_of_a_client_by_its_name(
+    run: Run, client: fanlight.sync.Client
+) -> None:
+    (row,) = said(run, "ls", "connections", "client=desk-7")
+    assert said(run, "kick", str(row["connection"]), "--reason", "update")[0]["ended"] is True
+    with pytest.raises(fanlight.ConnectionLost) as lost:
+        client.flush()
+    assert lost.value.code == "kicked"
+    assert run("admin", "kick", str(row["connection"]))[0] == 1
+    assert said(run, "kick", "--client", "nobody")[0]["ended"] == 0
+    code, _, errors = run("admin", "kick")
+    assert (code, "NUMBER, or --client" in errors) == (2, True)
+
+
+def test_retained_messages_are_set_read_listed_and_cleared(run: Run) -> None:
+    said(run, "retained", "set", "house/1", "a")
+    said(run, "retained", "set", "house/2", "b", "--expiry", "3600")
+    assert [row["topic"] for row in said(run, "retained", "ls", "house/#")] == ["house/1", "house/2"]
+    assert run("admin", "retained", "get", "house/2") == (0, "b", "")
+    assert said(run, "retained", "get", "house/2")[0]["payload"] == "b"
+    assert run("admin", "retained", "rm", "house/1", "--table") == (0, "'house/1' is cleared\n", "")
+    assert said(run, "retained", "clear", "house/#") == [{"cleared": 1}]
+    assert run("admin", "retained", "get", "house/2")[0] == 1
+
+
+def test_a_queue_is_looked_into_moved_emptied_and_ended(run: Run, client: fanlight.sync.Client) -> None:
+    for name, filter in (("first", "work.#"), ("second", "elsewhere")):
+        assert run("queue", "add", name, filter)[0] == 0
+    for n in range(3):
+        client.publish(f"work.{n}", f"job {n}".encode(), receipt=True)
+    assert [row["payload"] for row in said(run, "queue", "peek", "first", "--count", "2")] == ["job 0", "job 1"]
+    assert said(run, "queue", "move", "first", "--to", "second", "--count", "2")[0]["messages"] == 2
+    assert said(run, "queue", "info", "second")[0]["waiting"] == 2
+    assert said(run, "purge", "second")[0]["messages"] == 2
+    assert run("admin", "queue", "rm", "first")[0] == 1  # it has a message
+    assert said(run, "queue", "rm", "first", "--force")[0]["messages"] == 1
+    assert said(run, "queue", "rm", "second")[0]["messages"] == 0
+    assert run("admin", "show", "queue", "second")[0] == 1
+
+
+def test_what_is_allowed_is_said_with_its_rule(run: Run) -> None:
+    allowed = said(run, "may", "publish", "a/b", "--user", "root", "--group", "ops")[0]
+    denied = said(run, "may", "publish", "shut/b", "--user", "anna")[0]
+    assert (allowed["decision"], denied["decision"]) == ("allowed", "denied")
+    code, out, _ = run("admin", "may", "publish", "shut/b", "--user", "anna", "--table")
+    assert (code, "permissions.toml" in out) == (0, True)
+
+
+def test_the_log_level_reload_status_and_explain(run: Run, filled: None) -> None:
+    assert said(run, "log-level", "debug") == [{"level": "debug"}]
+    assert run("admin", "log-level", "--table") == (0, "debug\n", "")
+    assert "applied" in said(run, "reload")[0]
+    assert said(run, "log-level") == [{"level": "info"}]
+    assert run("admin", "status", "--table")[1].startswith("fanlight ")
+    assert said(run, "status")[0]["ready"] is True
+    assert "price > 1" in run("admin", "explain", "desk.a", "--table")[1]
+
+
+def test_a_backup_is_a_new_file_that_only_its_owner_may_read(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "store.tar"
+    assert said(run, "backup", str(file)) == [{"file": str(file), "bytes": file.stat().st_size}]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    with tarfile.open(file) as copy:
+        assert any(name.startswith("fanlight-store/") for name in copy.getnames())
+    before = file.read_bytes()
+    code, _, errors = run("admin", "backup", str(file))
+    assert (code, "File exists" in errors, file.read_bytes() == before) == (2, True, True)
+    assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["store.tar"]
+
+
+def test_events_come_as_they_happen(broker: TestBroker) -> None:
+    command = [*FANLIGHT, "admin", "events", "--kinds", "connect,disconnect", "--count", "1", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as listening:
+        assert listening.stdout is not None
+        while listening.poll() is None:  # until it listens, and one of them is seen
+            with fanlight.sync.connect(url(broker), name="seen", reconnect=False) as client:
+                client.flush()
+        (line,) = listening.stdout.readlines()
+    event = json.loads(line)
+    assert (event["kind"] in ("connect", "disconnect"), event["client"]) == (True, "seen")
+
+
+def test_watching_shows_it_again_and_again() -> None:
+    command = [*FANLIGHT, "admin", "ls", "namespaces", "--watch", "0.01"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        lines = [json.loads(watching.stdout.readline()) for _ in range(3)]
+        watching.terminate()
+    assert [line["namespace"] for line in lines] == [""] * 3
+
+
+def test_a_drained_broker_lets_nobody_in_until_it_is_cancelled(start_broker: StartBroker, run: Run) -> None:
+    other = start_broker()
+    http = ("--http", other.http_url)
+    assert said(run, "drain", "--seconds", "5", *http)[0]["state"] == "drained"
+    with pytest.raises(fanlight.FanlightError):
+        fanlight.sync.connect(f"fanlight://127.0.0.1:{other.port}")
+    said(run, "drain", "--cancel", *http)
+    fanlight.sync.connect(f"fanlight://127.0.0.1:{other.port}").close()
+    assert said(run, "drain", "--seconds", "1", "--stop", *http)[0]["state"] in ("drained", "stopped")
+    assert other.process.wait(SECONDS) == 0
+
+
+def test_the_second_of_two_servers_is_asked_when_the_first_is_away(broker: TestBroker, run: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        away = taken.getsockname()[1]
+    both = http_url(broker).replace("127.0.0.1:", f"127.0.0.1:{away},127.0.0.1:")
+    assert said(run, "status", "--http", both)[0]["ready"] is True
+    said(run, "retained", "set", "both/1", "x", "--http", both)
+    code, _, errors = run("admin", "status", "--http", f"http://root:wonder@127.0.0.1:{away}")
+    assert (code, "Is the broker's HTTP listener there?" in errors, "wonder" in errors) == (3, True, False)
+
+
+def test_credentials_that_are_wrong_are_refused(broker: TestBroker, run: Run) -> None:
+    code, out, errors = run("admin", "status", "--http", broker.http_url)
+    assert (code, out) == (1, "")
+    assert errors.startswith("fanlight admin: ")
+
+
+def test_contexts_are_kept_for_their_owner_alone_and_name_the_broker(
+    broker: TestBroker, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FANLIGHT_URL")
+    monkeypatch.delenv("FANLIGHT_HTTP_URL")
+    assert run("context", "add", "here", url(broker), "--http", http_url(broker))[0] == 0
+    there = "fanlights://anna:secret@broker.example.com,two:7000"
+    assert run("context", "add", "prod", there, "--ca", "ca.pem")[0] == 0
+    assert stat.S_IMODE(contexts_file().stat().st_mode) == 0o600
+    code, out, _ = run("context", "ls")
+    assert (code, "secret" in out, "wonder" in out) == (0, False, False)
+    assert "* here" in out
+    assert "https://***@broker.example.com:7424,two:7424" in out
+    kept = json.loads(contexts_file().read_text())["contexts"]["prod"]
+    assert kept["ca"] == os.path.abspath("ca.pem")
+    assert said(run, "status")[0]["ready"] is True  # the first one is in use
+    assert run("pub", "a.b", "x")[0] == 0
+    run("context", "use", "prod")
+    assert said(run, "status", "--context", "here")[0]["ready"] is True
+    monkeypatch.setenv("FANLIGHT_CONTEXT", "here")
+    assert said(run, "status")[0]["ready"] is True
+    code, _, errors = run("admin", "status", "--context", "her")
+    assert (code, "did you mean here?" in errors) == (2, True)
+    assert run("context", "rm", "prod")[0] == 0
+    assert run("context", "use", "prod")[0] == 2
+    assert run("context", "add", "web", "http://x")[0] == 2
+    contexts_file().write_text("{")
+    assert "not a file of contexts" in run("context", "ls")[2]
+
+
+def test_bash_completes_words_of_the_command(tmp_path: Path) -> None:
+    script = tmp_path / "completion.bash"
+    script.write_bytes(subprocess.run([*FANLIGHT, "completion", "bash"], check=True, capture_output=True).stdout)
+    program = f"""
+        source {script}
+        COMP_WORDS=(fanlight admin dr) COMP_CWORD=2 COMP_LINE="fanlight admin dr" COMP_POINT=17 COMP_TYPE=9
+        $(complete -p fanlight | sed -E 's/.*-F ([^ ]+).*/\\1/') fanlight dr admin
+        echo "${{COMPREPLY[@]}}"
+    """
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=SECONDS, check=True)
+    assert done.stdout.split() == ["drain"]
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_get_every_word(shell: str, run: Run) -> None:
+    code, out, _ = run("completion", shell)
+    assert code == 0
+    for word in ("log-level", "retained", "slow-consumers", "context"):
+        assert word in out
+
+
+@pytest.mark.parametrize(("name", "has"), [("fanlight.1", "fanlight admin retained clear"), ("fanlightd.8", "serve")])
+def test_the_man_page_of_a_command_is_made_from_its_help(name: str, has: str) -> None:
+    made = page(name)
+    assert made.startswith(".TH")
+    assert has in made.replace("\\-", "-")
