@@ -41,7 +41,12 @@ export class Connection {
     try {
       return await new Promise((resolve, reject) => {
         this.#opening = { resolve, reject }
-        this.#socket = new WebSocket(this.address.url, SUBPROTOCOL)
+        try {
+          this.#socket = new WebSocket(this.address.url, SUBPROTOCOL)
+        } catch (error) { // such as ws:// from a page that came by https://
+          throw new ConnectError(`cannot connect to ${this.address.url}: ${error.message}`,
+            { details: { url: this.address.url }, cause: error })
+        }
         this.#socket.binaryType = 'arraybuffer'
         this.#socket.onopen = () => this.#hello()
         this.#socket.onmessage = (event) => this.#message(event.data)

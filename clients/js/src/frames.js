@@ -11,6 +11,7 @@ export const VERSION = 1
 export const FRAME_BYTES = 16 * 1024 * 1024 // largest frame that is accepted from a broker
 const HEAD_BYTES = 4
 const DELIVERY_EXTRA = 25 // bytes by which a frame of the broker may be longer than `limits.frame_bytes` (2, 3.7)
+const PIECES_MAX = 1024 // of an unfinished frame: many small ones would take more memory than their bytes
 const U32_MAX = 0xffffffff
 
 const integer = (value) => (Number.isSafeInteger(value) && value >= 0) || (typeof value === 'bigint' && value >= 0n)
@@ -152,7 +153,7 @@ function malformed (body) {
   throw new ProtocolError(`a frame of ${body.length} bytes is not an array that begins with a type`)
 }
 
-/** Finds the frames in a stream of bytes, however it is cut. Holds at most one unfinished frame of `limit` bytes. */
+/** Finds the frames in a stream of bytes, however it is cut. Holds one unfinished frame, of `limit` bytes at most. */
 export class FrameReader {
   #rest = new Uint8Array(0)
   #pieces = [] // behind #rest: put together when a frame is whole
@@ -166,7 +167,12 @@ export class FrameReader {
   * feed (bytes) {
     this.#pieces.push(bytes)
     this.#size += bytes.length
-    if (this.#size < this.#wanted()) return
+    if (this.#size < this.#wanted()) {
+      if (this.#pieces.length < PIECES_MAX) return
+      this.#rest = this.#joined()
+      this.#pieces = []
+      return
+    }
     let all = this.#joined()
     try {
       while (all.length >= HEAD_BYTES) {

@@ -171,7 +171,7 @@ export class Client {
 }
 
 export class Message {
-  private constructor()
+  protected constructor()
   readonly client: Client
   readonly topic: string
   readonly topicBytes: Uint8Array

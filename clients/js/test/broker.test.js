@@ -242,6 +242,15 @@ test('without a reconnect a loss ends everything, with the reason', async () => 
   await assert.rejects(all.next(), { code: 'shutting_down' })
 })
 
+test('a broker that stands still is noticed by its silence', async () => {
+  const own = await start()
+  const here = await client({ reconnect: false, pingSeconds: 0.5 }, own.url)
+  const all = await here.subscribe('a')
+  own.signal('SIGSTOP')
+  await assert.rejects(all.next(), { code: 'timeout' })
+  own.signal('SIGCONT')
+})
+
 test('users, passwords and what they must not do', async () => {
   const file = join(folder, 'permissions.toml')
   await writeFile(file, "[[allow]]\npublish = 'open/#'\nsubscribe = '#'\n")

@@ -20,17 +20,21 @@ export class Server {
     server.#process = spawn(PROGRAM, ['serve', ...Object.entries(flags).flatMap(([name, value]) =>
       value === true ? [`--${name}`] : [`--${name}`, String(value)])], { stdio: ['ignore', 'pipe', 'inherit'] })
     const lines = createInterface({ input: server.#process.stdout })
+    let ready = false
     for await (const line of lines) {
       const entry = JSON.parse(line)
       if (entry.event === 'listening') server.ports[entry.listener] = entry.port
-      if (entry.event === 'ready') break
+      ready = entry.event === 'ready'
+      if (ready) break
     }
-    if (server.#process.exitCode !== null) throw new Error(`${PROGRAM} ended: ${server.#process.exitCode}`)
+    if (!ready) throw new Error(`${PROGRAM} has ended before it was ready`)
     server.#process.stdout.resume() // the rest is read and forgotten
     return server
   }
 
   get url () { return `ws://127.0.0.1:${this.ports.native_websocket}` }
+
+  signal (name) { this.#process.kill(name) }
 
   async stop (signal = 'SIGTERM') {
     if (this.#process.exitCode !== null || this.#process.signalCode !== null) return

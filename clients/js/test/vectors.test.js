@@ -79,6 +79,14 @@ for (const vector of VECTORS.invalid_from_broker) {
   })
 }
 
+test('a large frame may come in many small pieces', () => {
+  const payload = new Uint8Array(5000).fill(7)
+  const bytes = encode(TYPE.PUBLISH, { topic: 'a', payload })
+  const reader = new FrameReader()
+  const frames = [...bytes].flatMap((byte) => [...reader.feed(Uint8Array.of(byte))])
+  assert.deepEqual(frames.map((each) => each.payload), [payload])
+})
+
 test('a frame that is too large is refused by its head', () => {
   assert.throws(() => [...new FrameReader(1000).feed(octets('00000fff'))], ProtocolError)
 })
