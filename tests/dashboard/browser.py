@@ -1,7 +1,7 @@
 """Debian's chromium, driven by its own chromedriver through Selenium: a page as people see it.
 
 Both come from one source package of Debian, so they always fit together; Selenium only speaks the W3C's protocol to the
-driver. Waiting is for what the page shows, asked for twenty times a second, never for a time.
+driver. Waiting is for what the page shows, asked for ten times a second, never for a time.
 """
 
 from collections.abc import Callable
@@ -87,7 +87,7 @@ class Browser:
                 return None
 
         try:
-            found = WebDriverWait(self.driver, WAIT_SECONDS, poll_frequency=0.05).until(tried)
+            found = WebDriverWait(self.driver, WAIT_SECONDS, poll_frequency=0.1).until(tried)
         except TimeoutException:
             raise AssertionError(f"never came: {what}; the page has: {self.text()[:3_000]}") from None
         assert found is not None

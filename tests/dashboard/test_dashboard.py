@@ -182,6 +182,7 @@ def test_the_live_tail_follows_a_filter_and_a_selector(browser: Browser, busy: W
     busy.publish([f"tail.{number}" for number in range(10)])
     browser.shows("4 messages", "tail.0", "tail.2", "tail.5", "tail.7")
     assert "tail.1" not in browser.find(".tail").text
+    browser.picture("topics")
     browser.press("Stop")
     browser.shows("Stopped.")
 
@@ -191,6 +192,7 @@ def test_a_window_of_the_archive_is_replayed_to_the_page(browser: Browser, busy:
     browser.write("filter", "orders.#")
     browser.press("Replay", "main button.main")
     browser.shows("12 messages", "orders.eu.11")
+    browser.picture("archive")
 
 
 def test_lists_are_searched_and_sorted_by_the_broker(browser: Browser, busy: World) -> None:

@@ -64,7 +64,8 @@ export function list(main, {path, name, search = "", columns, filters = [], fixe
       h("tbody", null, items.map((row) => h("tr", null, columns.map((column) => h("td", {class: column.number ? "number" : null}, column.cell(row))),
         acts && h("td", {class: "acts"}, h("span", {class: "row acts"}, acts(row, again))))))));
     if (focused) [...body.querySelectorAll("th button")].find((each) => each.textContent === focused)?.focus();
-    fill(pager, `${complete ? "" : "at least "}${count(total)} ${name}`, h("span", {class: "grow"}),
+    const named = total === 1 ? name.replace(/s\b/, "") : name; // the first word of it is a plural
+    fill(pager, `${complete ? "" : "at least "}${count(total)} ${named}`, h("span", {class: "grow"}),
       h("button", {type: "button", class: "small", disabled: state.cursors.length < 2, onclick: () => { state.cursors.pop(); again(); }}, "Previous"),
       h("span", null, `page ${state.cursors.length}`),
       h("button", {type: "button", class: "small", disabled: !next, onclick: () => { state.cursors.push(next); again(); }}, "Next"));
