@@ -20,11 +20,12 @@ from fanlight_broker.wire.message import NEVER, Message
 from fanlight_broker.wire.route import Route
 
 HEADERS_MAX: Final = 100
+PAYLOAD_MAX: Final = 256 * 1024  # characters, each of which takes up to 6 bytes of the body
 PUBLISHED: Final = shape(subscribers=WHOLE, routed=FLAG)
 ANY: Final = "no more than one of payload, payload_base64 and json"
 CONTENT: Final = (
-    Parameter("payload", str, f"the payload as text; {ANY}", most=512 * 1024),
-    Parameter("payload_base64", str, f"the payload in base64; {ANY}", most=512 * 1024),
+    Parameter("payload", str, f"the payload as text; {ANY}", most=PAYLOAD_MAX),
+    Parameter("payload_base64", str, f"the payload in base64; {ANY}", most=PAYLOAD_MAX),
     Parameter("json", object, f"the payload as JSON, with that content type; {ANY}"),
     Parameter("qos", int, "0 or 1: subscribers may get it with this at most", 1, most=2),
     Parameter("expiry_seconds", float, "after which it is not delivered any more; null: never", least=0.001,

@@ -64,11 +64,21 @@ def described(operation: Operation) -> dict[str, Any]:
         found["requestBody"] = {"required": True, "content": {"application/json": {"schema": {
             "type": "object", "additionalProperties": False,
             "required": [each.name for each in operation.body if each.required],
-            "properties": {each.name: {**each.schema, "description": each.summary} for each in operation.body},
+            "properties": {each.name: {**key_of(each), "description": each.summary} for each in operation.body},
         }}}}
         if not found["requestBody"]["content"]["application/json"]["schema"]["required"]:
             del found["requestBody"]["content"]["application/json"]["schema"]["required"]
     return found
+
+
+def key_of(parameter: Parameter) -> dict[str, Any]:
+    """The schema of a key of a body: what need not be there may be null, too."""
+    schema = parameter.schema
+    if not parameter.required and "type" in schema:
+        schema["type"] = [schema["type"], "null"]
+        if "enum" in schema:
+            schema["enum"] = [*schema["enum"], None]
+    return schema
 
 
 def name_of(path: str) -> str:
@@ -99,7 +109,12 @@ def problems_of(operation: Operation) -> dict[str, Any]:
         statuses.append(409)
     if operation.body is not None:
         statuses += [413, 415]
-    return {
+    found: dict[str, Any] = {
         str(status): {"description": DESCRIPTIONS[status], "content": {CONTENT_TYPE: {"schema": PROBLEM}}}
         for status in sorted(statuses)
     }
+    # Of a request whose first line or headers are too long, no more is read, so its path is not known.
+    found["400"]["content"]["application/json"] = {"schema": {
+        "type": "object", "required": ["error"], "properties": {"error": {"type": "string"}},
+    }}
+    return found
