@@ -4,6 +4,7 @@ import asyncio
 import re
 from contextlib import AsyncExitStack
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -12,7 +13,7 @@ import fanlight.sync
 from fanlight import QueueOptions
 from fanlight_broker.protocols.mqtt.packets import Disconnect
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
-from tests.conftest import TestBroker
+from tests.conftest import StartBroker, TestBroker
 from tests.system.http_api import ApiClient
 from tests.system.mqtt_peer import MqttPeer
 
@@ -238,6 +239,56 @@ def test_a_message_is_what_was_said(module_broker: TestBroker, api: ApiClient) -
         assert message.headers["urgent"] is True
 
 
+def test_the_tree_of_topics_level_by_level(api: ApiClient) -> None:
+    for topic in ("tree/a/1", "tree/a/2", "tree/b", "tree/%C3%A9"):
+        api.ok("PUT", f"/retained/{topic.replace('/', '%2F')}?syntax=mqtt", {"payload": "x"})
+    api.ok("POST", "/messages", {"topic": "tree.c.deep.est"})
+    api.ok("POST", "/messages", {"topic": "tree.b"})
+    level = api.ok("GET", "/topics/tree?below=tree")
+    rows = {each["word"]: each for each in level["items"]}
+    assert list(rows) == ["a", "b", "c", "é"]
+    assert (rows["a"]["is_topic"], rows["a"]["deeper"], rows["a"]["retained"]) == (False, True, 2)
+    assert (rows["b"]["is_topic"], rows["b"]["is_retained"], rows["b"]["deeper"]) == (True, True, False)
+    assert rows["b"]["messages"] >= 2
+    assert (rows["c"]["is_topic"], rows["c"]["deeper"], rows["c"]["messages_below"]) == (False, True, 1)
+    assert api.ok("GET", rows["b"]["retained_href"].removeprefix("/api/v1"))["payload"] == "x"
+    words, cursor = [], ""
+    while cursor is not None:
+        page = api.ok("GET", f"/topics/tree?below=tree&syntax=mqtt&limit=1{cursor}")
+        words += names(page["items"], "topic")
+        cursor = None if page["next"] is None else f"&cursor={quote(page['next'], safe='')}"
+    assert words == ["tree/a", "tree/b", "tree/c", "tree/é"]
+    assert "tree" in names(api.ok("GET", "/topics/tree?limit=1000")["items"], "word")
+
+
+def test_delayed_messages_are_listed_and_given_up(module_broker: TestBroker, api: ApiClient) -> None:
+    with fanlight.sync.connect(module_broker.url, name="later") as client:
+        client.publish("delay.me", b"x", delay=3_600, receipt=True)
+        (row,) = api.items("/delayed?client=later")
+        assert row["topic"] == "delay.me"
+        assert api.ok("DELETE", row["href"].removeprefix("/api/v1")) == {"id": row["id"], "cancelled": True}
+        assert api.items("/delayed?client=later") == []
+        api.refused(404, "DELETE", row["href"].removeprefix("/api/v1"))
+
+
+def test_a_window_of_the_archive(start_broker: StartBroker, tmp_path: Path) -> None:
+    api = ApiClient(start_broker(archive=str(tmp_path / "archive"), archive_topics="kept.#").http_url)
+    for number in range(30):
+        api.ok("POST", "/messages", {"topic": f"kept.{number % 3}", "payload": str(number), "headers": {"n": number}})
+    found, path = [], "/archive/messages?filter=kept.1&limit=4"
+    begin: int | None = 0
+    while begin is not None:
+        window = api.ok("GET", f"{path}&from={begin}")
+        found += window["items"]
+        begin = window["next"]
+    assert names(found, "payload") == [str(number) for number in range(1, 30, 3)]
+    assert found[0]["headers"] == {"n": 1}
+    (first,) = api.ok("GET", f"/archive/messages?since={found[5]['time']}&limit=1")["items"]
+    assert first["offset"] == found[5]["offset"]
+    assert "together" in api.refused(400, "GET", "/archive/messages?since=1&from=1")
+    assert api.ok("GET", "/archive")["filters"] == [{"filter": "kept.#", "syntax": "amqp"}]
+
+
 def test_the_views(module_broker: TestBroker, api: ApiClient) -> None:
     overview = api.ok("GET", "/overview")
     assert overview["ready"] is True
@@ -252,3 +303,4 @@ def test_the_views(module_broker: TestBroker, api: ApiClient) -> None:
     assert "JSON" in api.refused(400, "GET", "/explain?topic=a&fields=%7B")
     assert "namespace" in api.refused(404, "GET", "/explain?topic=a&namespace=nowhere")
     api.refused(404, "GET", "/archive")
+    api.refused(404, "GET", "/archive/messages")

@@ -23,6 +23,7 @@ from fanlight_broker.admin.api.retained import RetainedOperations
 from fanlight_broker.admin.api.running import RunningOperations
 from fanlight_broker.admin.api.sessions import SessionOperations
 from fanlight_broker.admin.api.subscriptions import SubscriptionOperations
+from fanlight_broker.admin.api.topics import TopicOperations
 from fanlight_broker.admin.gatekeeper import Gatekeeper
 from fanlight_broker.core.permissions import Action
 
@@ -50,6 +51,7 @@ class Api:
             *RetainedOperations(operated, messages, publishers).operations(),
             *QueueOperations(operated, publishers).operations(),
             *messages.operations(),
+            *TopicOperations(operated, publishers).operations(),
             *DecidingOperations(operated).operations(),
             *RunningOperations(operated).operations(),
             *(EventOperations(operated.feed, seconds, headers).operations() if operated.feed is not None else ()),
