@@ -1,5 +1,8 @@
 """Authentication as a part: the authenticator, made from the settings, and its files read again on SIGHUP."""
 
+import asyncio
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +17,7 @@ from fanlight_broker.auth.token_keys import TokenKeysError
 from fanlight_broker.config import Settings
 from fanlight_broker.config.checks import certificate_groups
 from fanlight_broker.config.secret_file import SecretFileError, secret_in
+from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.parts import Apply, Part, PartError, SideThread
 
 if TYPE_CHECKING:
@@ -37,7 +41,25 @@ class Authentication(Part):
         return not credentials_of(self.settings).anonymous_allowed
 
     def actions(self) -> Mapping[str, Callable[..., Any]]:
-        return {"users": lambda: self.authenticator.known}
+        return {"users": lambda: self.authenticator.known, "change_users": self._change}
+
+    async def _change(self, verb: str, user: str, password: str | None, *options: str) -> None:
+        """Change the users file, by a process of its own: `fanlightd user VERB`. A reload reads it.
+
+        Raises FanlightError.
+        """
+        file = self.settings.users_file
+        if file is None:
+            raise FanlightError("there is no file of users: see the setting users_file")
+        stdin = ("--stdin",) if password is not None else ()
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "fanlight_broker", "user", verb, *stdin, *options, "--", os.fspath(file), user,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+        )
+        _, said = await process.communicate(None if password is None else f"{password}\n".encode())
+        if process.returncode != 0:
+            lines = said.decode(errors="replace").strip().splitlines()
+            raise FanlightError(lines[-1].removeprefix("fanlightd: ") if lines else f"exit code {process.returncode}")
 
     async def open(self) -> None:
         settings = self.settings

@@ -136,6 +136,22 @@ def test_users_are_shown_without_their_secrets(api: ApiClient) -> None:
     assert "no user" in api.refused(404, "GET", "/users/eve")
 
 
+def test_users_are_added_changed_and_deleted(api: ApiClient, folder: Path) -> None:
+    added = api.ok("POST", "/users", {"user": "eve", "password": "first", "groups": ["ops"], "limits": {"queues": 3}})
+    assert (added["groups"], added["limits"]) == (["ops"], {"queues": 3})
+    eve = ApiClient(api.url).as_user("eve", "first")
+    assert eve.ok("GET", "/login")["user"] == "eve"
+    assert "already" in api.refused(409, "POST", "/users", {"user": "eve", "password": "other"})
+    assert "whole number" in api.refused(400, "POST", "/users", {"user": "x", "password": "y", "limits": {"a": "b"}})
+    assert "control" in api.refused(400, "POST", "/users", {"user": "x", "password": "y\nz"})
+    assert api.ok("PUT", "/users/eve/password", {"password": "second"})["user"] == "eve"
+    eve.refused(401, "GET", "/login")
+    assert ApiClient(api.url).as_user("eve", "second").ok("GET", "/login")["user"] == "eve"
+    assert api.ok("DELETE", "/users/eve") == {"user": "eve", "deleted": True}
+    assert "no user" in api.refused(404, "DELETE", "/users/eve")
+    assert "eve" not in (folder / "users.toml").read_text()
+
+
 def test_permissions_are_listed_asked_and_read_again(api: ApiClient) -> None:
     assert api.ok("GET", "/permissions?effect=allow&used=true")["total"] == 1
     decided = api.ok("GET", "/permissions/check?action=publish&topic=a.b&user=eve")
@@ -186,4 +202,5 @@ def test_what_is_not_there(module_broker: TestBroker) -> None:
     assert api.ok("GET", "/rules") == {"items": [], "total": 0}
     assert api.ok("POST", "/rules/check", {"topic": "a"}) == {"rules": [], "routed": []}
     assert api.items("/users") == []
+    assert "users_file" in api.refused(409, "POST", "/users", {"user": "x", "password": "y"})
     assert "samples" in api.ok("GET", "/history") or api.ok("GET", "/history")

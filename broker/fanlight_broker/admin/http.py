@@ -32,6 +32,9 @@ COUNTERS: Final = {
     "http_tls_handshakes_failed": "HTTPS connections whose TLS handshake failed",
     "http_tls_handshakes_refused": "HTTPS connections refused because too many were in their handshake",
 }
+GAUGES: Final = {
+    "http_slice_cpu_max_seconds": "CPU seconds of the longest piece of an HTTP answer that is made in pieces",
+}
 STOP_SECONDS: Final = 2.0
 
 
@@ -82,7 +85,7 @@ class AdminServer:
         operate: "Operate | None" = None,
         login_required: Callable[[], bool] = lambda: False,
     ) -> None:
-        sources = (*sources, MetricSource(COUNTERS, counters=self._counters))
+        sources = (*sources, MetricSource({**COUNTERS, **GAUGES}, self._counters, self._gauges))
         self._https = https
         self._protocol_check = protocol_check
         self.gatekeeper = Gatekeeper(authenticator, metrics or MetricsAccess(), self._certified, enforcement)
@@ -134,6 +137,9 @@ class AdminServer:
             self._https.server.stop()
         await self._http.end(STOP_SECONDS)
         self._server = None
+
+    def _gauges(self) -> dict[str, float]:
+        return {"http_slice_cpu_max_seconds": self._requests.longest_slice if self._requests else 0.0}
 
     def _counters(self) -> dict[str, int]:
         return {

@@ -77,6 +77,11 @@ class Requests:
             seconds=seconds,
         )
 
+    @property
+    def longest_slice(self) -> float:
+        """CPU seconds of the longest piece of an answer that is made in pieces."""
+        return self._slices.longest
+
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """The answer, whatever fails."""
         self.count += 1

@@ -24,6 +24,7 @@ class Slices:
 
     def __init__(self, clock: Callable[[], float] = time.thread_time) -> None:
         self._clock = clock
+        self.longest = 0.0  # seconds of the processor of one slice
         self._turns = asyncio.Lock()
 
     async def made(
@@ -40,4 +41,6 @@ class Slices:
                 except StopIteration as end:
                     made: Made = end.value
                     return made
+                finally:
+                    self.longest = max(self.longest, self._clock() - began)
                 await asyncio.sleep(REST * (self._clock() - began))

@@ -29,12 +29,18 @@ class Query(dict[str, str]):
         return [self[name]]
 
 
+def id_of(thing: Thing) -> Id:
+    return (thing.number,)
+
+
 def listing(things: list[Thing], *, ordered: bool = False) -> Listing[Thing]:
     def rows(after: Id | None) -> Iterable[Thing | None]:
-        return behind(list(things), lambda thing: (thing.number,), after) if ordered else list(things)
+        if not ordered:
+            return list(things)
+        return behind(list(things), id_of, after)
 
     return Listing(
-        rows=rows, count=lambda: len(things), id=lambda thing: (thing.number,), view=lambda thing: vars(thing),
+        rows=rows, count=lambda: len(things), id=id_of, view=lambda thing: vars(thing),
         keys={"name": lambda thing: thing.name, "size": lambda thing: thing.size}, searched=("name",),
         exact=("name",), ordered=ordered,
     )

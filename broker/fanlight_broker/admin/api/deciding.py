@@ -1,5 +1,6 @@
 """Who is known, who may do what, and what rules make of messages: users, permissions, routing rules."""
 
+import asyncio
 from collections.abc import Awaitable, Generator, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
@@ -18,12 +19,15 @@ VIEW: Final = "/permissions"
 NO_PERMISSIONS: Final = "no permissions are set: see the setting permissions"
 USER: Final = shape(user=TEXT, groups=items(TEXT), limits=MAP, own_permissions=FLAG, scram=FLAG, connections=WHOLE,
                     href=TEXT)
+NAME: Final = Parameter("name", str, "name of the user", least=1, most=1_024)
+PASSWORD: Final = Parameter("password", str, "its password", required=True, least=1, most=1_024)
 Row = tuple[str, Any]  # name, and what the authenticator knows of it
 
 
 class DecidingOperations:
     def __init__(self, operated: Operated) -> None:
         self._operated = operated
+        self._changing = asyncio.Lock()
         self.listing: Listing[Row] = Listing(
             rows=self._rows, count=lambda: len(self._users()), id=lambda row: (row[0],), view=self._view,
             keys={"user": lambda row: row[0], "groups": lambda row: ",".join(sorted(row[1].groups))},
@@ -32,12 +36,21 @@ class DecidingOperations:
 
     def operations(self) -> tuple[Operation, ...]:
         read = partial(Operation, "GET", action=Action.ADMIN_READ)
+        users = partial(Operation, action=Action.ADMIN_WRITE, tag="users", conflicts=True)
         permissions = partial(read, tag="permissions", conflicts=True)
         return (
             read("/users", "Users of the file, their groups and limits; never a secret", self.listing.page,
                  page_of(USER), self.listing.parameters(), tag="users"),
-            read("/users/{name}", "One user", self.user, USER, (Parameter("name", str, "name of the user", least=1),),
-                 absent=True, tag="users"),
+            read("/users/{name}", "One user", self.user, USER, (NAME,), absent=True, tag="users"),
+            users("POST", "/users", "Add a user to the file", self.add_user, USER, body=(
+                Parameter("user", str, "its name", required=True, least=1, most=1_024), PASSWORD,
+                Parameter("groups", list, "names of groups that it is in"),
+                Parameter("limits", dict, "quotas of its own: whole numbers by their names"),
+            )),
+            users("PUT", "/users/{name}/password", "Give a user another password", self.set_password, USER, (NAME,),
+                  body=(PASSWORD,), absent=True),
+            users("DELETE", "/users/{name}", "Delete a user of the file, and end its connections", self.delete_user,
+                  shape(user=TEXT, deleted=FLAG), (NAME,), absent=True),
             permissions("/permissions", "Rules of permissions, and how often each decided", self.permissions, MAP, (
                 Parameter("limit", int, "rules at most", 100, least=1, most=1_000),
                 Parameter("offset", int, "rules to skip", 0),
@@ -85,10 +98,47 @@ class DecidingOperations:
         }
 
     def user(self, call: Call) -> dict[str, Any]:
-        user = self._users().get(call["name"])
+        return self._shown(call["name"])
+
+    def _shown(self, name: str) -> dict[str, Any]:
+        """Raises ApiError: 404."""
+        user = self._users().get(name)
         if user is None:
-            raise ApiError(404, f"there is no user {call['name']!r} in the file")
-        return self._view((call["name"], user))
+            raise ApiError(404, f"there is no user {name!r} in the file")
+        return self._view((name, user))
+
+    async def add_user(self, call: Call) -> dict[str, Any]:
+        options = []
+        for group in call.body["groups"] or ():
+            if not isinstance(group, str):
+                raise BadParameter("groups", "must be a list of texts")
+            options.append(f"--group={group}")
+        for limit, value in (call.body["limits"] or {}).items():
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise BadParameter("limits", f"{limit[:40]} must be a whole number")
+            options.append(f"--limit={limit}={value}")
+        await self._change("add", call.body["user"], call.body["password"], *options)
+        return self._shown(call.body["user"])
+
+    async def set_password(self, call: Call) -> dict[str, Any]:
+        self._shown(call["name"])
+        await self._change("passwd", call["name"], call.body["password"])
+        return self._shown(call["name"])
+
+    async def delete_user(self, call: Call) -> dict[str, Any]:
+        self._shown(call["name"])
+        await self._change("rm", call["name"], None)
+        return {"user": call["name"], "deleted": True}
+
+    async def _change(self, verb: str, name: str, password: str | None, *options: str) -> None:
+        """Change the file, and read it again with all other settings. Raises FanlightError, ApiError."""
+        if any(each < " " for each in f"{name}{password or ''}{''.join(options)}"):
+            raise BadParameter("user", "names and passwords have no control characters")
+        async with self._changing:  # two processes would overwrite each other's
+            await self._operated.action("change_users", "there are no users")(verb, name, password, *options)
+            done = await self._operated.action("reload", "nothing here can be reloaded")()
+        if "problems" in done:
+            raise ApiError(409, "; ".join(done["problems"]), problems=done["problems"])
 
     # -- permissions --------------------------------------------------------------------------------------------------
 

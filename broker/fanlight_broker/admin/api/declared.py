@@ -25,14 +25,16 @@ INTEGER_MAX: Final = 2**53  # that every JSON reader has
 TEXT_MAX: Final = 65_535  # characters of a parameter or of a name
 _INTEGER: Final = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?", re.ASCII)
-KINDS: Final[Mapping[type, str]] = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object"}
+KINDS: Final[Mapping[type, str]] = {
+    str: "string", int: "integer", float: "number", bool: "boolean", dict: "object", list: "array",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """One parameter of the path or the query, or one key of the body.
 
-    kind     str, int, float, bool; bytes: a name in the path, of any octets; in a body also dict, and object: any
+    kind     str, int, float, bool; bytes: a name in the path, of any octets; in a body also dict, list, and object: any
     least    and most: bounds of a number; of a text, how long it may be is `most`
     """
 
@@ -84,7 +86,7 @@ class Parameter:
             return self._bounded(value)
         if self.kind is int and isinstance(value, float) and value.is_integer():  # JSON knows one kind of number
             return self._bounded(int(value))
-        if self.kind in (bool, dict) and isinstance(value, self.kind):
+        if self.kind in (bool, dict, list) and isinstance(value, self.kind):
             return value
         raise BadParameter(self.name, f"must be of type {KINDS[self.kind]}")
 

@@ -150,6 +150,7 @@ class Dispatch:
             return made
         if isinstance(made, Reply):
             return self._json(made.status, made.value, headers=dict(made.headers))
+        assert isinstance(made, dict)
         return self._text(operation.status, await self._slices.made(dumped_in_steps(made)))
 
 

@@ -25,7 +25,7 @@ Rank = tuple[int, Any]  # of a value in the order asked for: None is before all 
 
 LIMIT_MAX: Final = 1_000  # rows of a page: some 300 kB of JSON
 LIMIT: Final = 100
-LOOKED_AT_MAX: Final = 1_000_000  # rows, for one page
+LOOKED_AT_MAX: Final = 2_000_000  # places of rows, for one page: some 2 s of the processor
 LOOK: Final = 64  # rows between two looks at the clock, 1 to 5 µs each
 VIEWED: Final = 16  # rows shown between two looks at the clock, 5 to 20 µs each
 CURSOR_MAX: Final = 200_000  # characters: a name may have 64 KiB, and some have to be escaped
