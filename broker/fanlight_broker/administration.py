@@ -70,15 +70,15 @@ class Administration(Part):
             sockets=partial(self._listeners.port_guide.sockets, self._of_pages.name),
         )
 
-    def _operate(self, slices: "Slices") -> "Operated":
-        """What the API works on, once the first client of HTTP has come."""
+    def _operate(self, slices: "Slices", sources: Sequence[MetricSource]) -> "Operated":
+        """What the API works on, once the first client of HTTP has come. sources: with those of the listener itself"""
         from fanlight_broker.admin.api.operated import Operated
         from fanlight_broker.admin.listener import lengthen
 
         data = self.settings.data
         return Operated(
             self._core.broker, self._inspecting.inspection, monotonic, __version__, self._of_pages.formats[0], slices,
-            self._sources(), self._actions(), self._views(), self.feed,
+            sources, self._actions(), self._views(), self.feed,
             None if data is None else data.absolute().parent, lengthen, lambda: self._listeners.handover.draining,
         )
 

@@ -295,7 +295,9 @@ def test_the_views(module_broker: TestBroker, api: ApiClient) -> None:
     assert overview["ready"] is True
     assert overview["counters"]["connections_kicked"] >= 0
     assert all(each["most"] > 0 for each in overview["limits"])
-    assert api.ok("GET", "/stats")["uptime_seconds"] > 0
+    stats = api.ok("GET", "/stats")
+    assert stats["uptime_seconds"] > 0
+    assert stats["http_slice_cpu_max_seconds"] > 0
     for path in ("/topics", "/slow-consumers", "/shares", "/quotas", "/namespaces", "/topics?sort=per_second"):
         api.ok("GET", path)
     assert api.ok("GET", "/namespaces")["items"][0]["namespace"] == ""

@@ -39,7 +39,7 @@ _CHALLENGE: Final = {"WWW-Authenticate": 'Basic realm="fanlight", charset="UTF-8
 
 _log = event_log.get("http")
 
-Operate = Callable[[Slices], Operated]
+Operate = Callable[[Slices, Sequence[MetricSource]], Operated]
 
 
 class Requests:
@@ -72,10 +72,12 @@ class Requests:
         self._local = local
         self._actions = actions
         self._files = dashboard
-        self._http_api = None if operate is None else Api(
-            operate(self._slices), gatekeeper, local=local, headers=_HEADERS, login_required=login_required,
-            seconds=seconds,
-        )
+        self._http_api: Api | None = None
+        if operate is not None:
+            self._http_api = Api(
+                operate(self._slices, sources), gatekeeper, local=local, headers=_HEADERS,
+                login_required=login_required, seconds=seconds,
+            )
 
     @property
     def longest_slice(self) -> float:

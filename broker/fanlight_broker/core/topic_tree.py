@@ -4,7 +4,7 @@ Topics are known as retained messages and as routes; what nobody has published f
 """
 
 from bisect import insort
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 from fanlight_broker.core.namespace import Namespace
@@ -74,9 +74,8 @@ def enter(branch: Branch, *, deeper: bool, messages: int, retained: bool) -> Non
 
 def topics_of(home: Namespace, now: float) -> Iterator[tuple[bytes | None, str, int, bool]]:
     """Topic (None: a look at the clock is due), syntax, messages, and whether it is of a retained message."""
-    routes: Iterable[tuple[bytes, int]] = home.router.messages_by_route().items()
-    for key, messages in routes:
-        yield key[1:], SYNTAXES[key[0]], messages, False
+    for route in home.router.routes.routes():
+        yield route.key[1:], SYNTAXES[route.key[0]], route.hits, False
     for entry in found(home.retained, None, SYNTAXES[0], now):
         if entry is None:
             yield None, "", 0, False

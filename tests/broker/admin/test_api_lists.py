@@ -127,6 +127,13 @@ def test_a_page_in_the_order_of_the_rows_looks_at_no_more_than_it_needs() -> Non
     assert [row["number"] for row in ask(of, limit=3, cursor=page["next"])["items"]] == [10, 11, 12]
 
 
+def test_a_page_of_long_names_has_fewer_rows_and_none_is_left_out() -> None:
+    of = listing([Thing(number, "x" * 60_000, None) for number in range(100)])
+    assert 1 < len(ask(of, limit=1_000)["items"]) < 50
+    assert pages(of, limit=1_000, sort="name") == list(range(100))
+    assert len(ask(listing([Thing(1, "x" * 3_000_000, None)]))["items"]) == 1
+
+
 def test_looking_at_many_rows_gives_the_loop_back() -> None:
     of = listing([Thing(number, "", None) for number in range(10 * LOOK)])
     operation = Declared("GET", "/things", "", of.page, {}, of.parameters())

@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from fanlight_broker.admin.api.declared import FLAG, WHOLE, Call, Parameter, Schema, items, shape
 from fanlight_broker.admin.api.problems import BadParameter
+from fanlight_broker.admin.api.shown import size_of
 
 Row = TypeVar("Row")
 Id = tuple[Any, ...]
@@ -27,6 +28,8 @@ LIMIT_MAX: Final = 1_000  # rows of a page: some 300 kB of JSON
 LIMIT: Final = 100
 LOOKED_AT_MAX: Final = 2_000_000  # places of rows, for one page: some 2 s of the processor
 LOOK: Final = 64  # rows between two looks at the clock, 1 to 5 µs each
+LOOK_SEARCHED: Final = 8  # the same where text is searched: of names of 64 KiB at worst
+PAGE_BYTES: Final = 2 * 1024 * 1024  # of a page, about; it has fewer rows then
 VIEWED: Final = 16  # rows shown between two looks at the clock, 5 to 20 µs each
 CURSOR_MAX: Final = 200_000  # characters: a name may have 64 KiB, and some have to be escaped
 
@@ -36,7 +39,7 @@ class Listing(Generic[Row]):
     """What a list is made of.
 
     rows      all of them, in the order of their ids if `ordered`, from behind an id on; may be looked at in several
-              turns. None: it skips (see `from_start`)
+              turns. None among them: a look at the clock is due
     count     how many there are, without looking at them
     id        what identifies a row, comparable with those of the others
     keys      what it may be sorted by; and, of `exact`, what may be asked for
@@ -69,11 +72,12 @@ class Listing(Generic[Row]):
         kept: list[tuple[Any, Id, int, Row]] = []
         total = looked_at = 0
         complete = True
+        look = LOOK_SEARCHED if asked.searches else LOOK
         plain = wanted is None and not asked.searches
         quick = plain and self.ordered and asked.by_id and not asked.backwards
         for row in self.rows(asked.after_id if quick else None):
             looked_at += 1
-            if looked_at % LOOK == 0:
+            if row is None or looked_at % look == 0:
                 yield
                 if looked_at >= LOOKED_AT_MAX:
                     complete = False
@@ -90,12 +94,18 @@ class Listing(Generic[Row]):
             kept.reverse()
         more = len(kept) > asked.limit
         del kept[asked.limit :]
-        shown = []
+        shown: list[View] = []
+        room = PAGE_BYTES
         for number, (_, _, _, row) in enumerate(kept, 1):
-            shown.append(self.view(row))
+            view = self.view(row)
+            room -= size_of(view)
+            if room < 0 and shown:
+                more = True
+                break
+            shown.append(view)
             if number % VIEWED == 0:
                 yield
-        following = asked.cursor(kept[-1][:2]) if more else None
+        following = asked.cursor(kept[len(shown) - 1][:2]) if more else None
         return {
             "items": shown, "total": self.count() if plain else total, "next": following, "complete": complete,
         }
@@ -194,9 +204,12 @@ def page_of(row: Schema) -> Schema:
 
 
 def behind(rows: Iterable[Row], id: Callable[[Row], Id], after: Id | None) -> Iterable[Row | None]:
-    """Rows in the order of their ids, from behind one on: those before it are None, to be skipped in steps."""
+    """Rows in the order of their ids, from behind one on."""
     try:
-        for each in rows:
-            yield each if after is None or id(each) > after else None
+        for number, each in enumerate(rows, 1):
+            if after is None or id(each) > after:
+                yield each
+            elif number % LOOK == 0:
+                yield None
     except TypeError:  # ids of another list
         raise BadParameter("cursor", NO_CURSOR) from None

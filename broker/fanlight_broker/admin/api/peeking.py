@@ -7,7 +7,7 @@ from typing import Any
 from fanlight_broker.admin.api.declared import Call
 from fanlight_broker.admin.api.operated import Operated
 from fanlight_broker.admin.api.problems import ApiError
-from fanlight_broker.admin.api.shown import ANSWER_BYTES, message_view
+from fanlight_broker.admin.api.shown import ANSWER_BYTES, message_view, size_of
 from fanlight_broker.core.peeking import Shown, Waiting
 
 PEEK_SECONDS = 10.0  # for the disk
@@ -30,13 +30,13 @@ async def peeked(operated: Operated, call: Call, peek: Callable[[Shown], None]) 
         raise ApiError(503, "the messages could not be read from the disk in time; try again") from None
     now, room, shown = operated.clock(), ANSWER_BYTES, list[dict[str, Any]]()
     for message, attempt, since in waiting:
-        room -= min(len(message.payload), call["payload_bytes"])
+        view = message_view(message, now, call["payload_bytes"])
+        room -= size_of(view)
         if room < 0 and shown:
             break
         shown.append({
-            **message_view(message, now, call["payload_bytes"]), "attempt": attempt,
-            "waited_seconds": None if since is None else max(0.0, round(now - since, 3)),
+            **view, "attempt": attempt, "waited_seconds": None if since is None else max(0.0, round(now - since, 3)),
         })
-        if len(shown) % 16 == 0:
+        if len(shown) % 4 == 0:
             await asyncio.sleep(0)
     return {"items": shown, "total": total}

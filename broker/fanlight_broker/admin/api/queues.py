@@ -21,6 +21,7 @@ from fanlight_broker.core.work_queue import WorkQueue
 
 CONSUMERS_SHOWN = 100
 LISTED_CONSUMERS = 10  # in a list of many queues
+LETTERS_REACH = 1_000  # subscriptions of a dead-letter topic, among which queues are looked for
 NAME = Parameter("name", str, "name of the queue", least=1)
 QUEUE = shape(
     queue=TEXT, durable=FLAG, filters=items(shape(filter=TEXT, syntax=TEXT)), waiting=WHOLE, unacknowledged=WHOLE,
@@ -106,7 +107,8 @@ class QueueOperations:
         home, (topic, syntax) = self._operated.home(queue.subscriber.namespace), letters[:2]
         held = []
         if syntax in SYNTAXES:
-            owners = {each.owner.name: each.owner for each in home.router.matching(topic, syntax)}
+            plain, _ = home.router.reached(topic, syntax)
+            owners = {each.owner.name: each.owner for each in home.router.in_force(plain[:LETTERS_REACH])}
             named = [(home.queues.get(name), owner) for name, owner in owners.items()]
             found = [each for each, owner in named if each is not None and each.subscriber is owner]
             held = [{"queue": each.name, "waiting": len(each.inside.queue), "href": self._href(each)} for each in found]

@@ -1,6 +1,7 @@
 """How messages are shown: JSON with text where it is text, base64 where it is not."""
 
 import base64
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -10,15 +11,24 @@ from fanlight_broker.core.topics import SYNTAXES, masked
 from fanlight_broker.wire.message import NEVER, Message
 
 HEADERS_SHOWN: Final = 100
+HEADER_SHOWN: Final = 1_000  # characters of its name, and of its value
 PEEK: Final = (
     Parameter("limit", int, "messages", 10, least=1, most=200),
     Parameter("payload_bytes", int, "of each payload that are shown", 1_024, least=0, most=65_536),
 )
-ANSWER_BYTES: Final = 256 * 1024  # of payloads in one answer, about
+ANSWER_BYTES: Final = 512 * 1024  # of messages in one answer, about
 MESSAGE: Final[Schema] = shape(
     topic=TEXT, syntax=TEXT, size=WHOLE, cut=FLAG, qos=WHOLE, retain=FLAG, content_type=maybe(TEXT),
 )
 PEEKED: Final[Schema] = shape(items=items(MESSAGE), total=WHOLE)
+
+
+def size_of(row: Mapping[str, Any]) -> int:
+    """About how many bytes a row takes as JSON."""
+    return sum(
+        20 + (len(value) if isinstance(value, str) else size_of(value) if isinstance(value, dict) else 0)
+        for value in row.values()
+    )
 
 
 def text_of(octets: bytes) -> str:
@@ -66,5 +76,6 @@ def headers_view(content: Content) -> dict[str, Any]:
     """The first of each name."""
     found: dict[str, Any] = {}
     for name, value in content.headers[:HEADERS_SHOWN]:
-        found.setdefault(name, text_of(value) if isinstance(value, bytes) else value)
+        text = text_of(value[:HEADER_SHOWN]) if isinstance(value, bytes) else value
+        found.setdefault(name[:HEADER_SHOWN], text[:HEADER_SHOWN] if isinstance(text, str) else text)
     return found

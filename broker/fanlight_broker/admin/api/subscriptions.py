@@ -11,7 +11,7 @@ from fanlight_broker.admin.api.lists import SYNTAX, Id, Listing, page_of
 from fanlight_broker.admin.api.operated import Operated
 from fanlight_broker.admin.api.problems import BadParameter
 from fanlight_broker.admin.api.shown import href
-from fanlight_broker.core.explain import AT_ONCE, ROWS_AT_ONCE, readable
+from fanlight_broker.core.explain import ROWS_AT_ONCE, readable
 from fanlight_broker.core.inspection import subscription_view
 from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.permissions import Action
@@ -152,7 +152,7 @@ def redundant(rows: Iterable[Row | None]) -> Iterator[Row | None]:
             for number, each in enumerate(list(owner.subscriptions)):
                 if is_wide(each) and len(found) < WIDE_MAX:
                     found.append(each)
-                if number % AT_ONCE == AT_ONCE - 1:
+                if number % ROWS_AT_ONCE == ROWS_AT_ONCE - 1:
                     yield None
         for other in wide[owner]:
             if makes_redundant(other, subscription):
