@@ -191,5 +191,3 @@ class TopicOperations:
 def _tell(read: "asyncio.Future[ReplayPart]", part: ReplayPart) -> None:
     if not read.done():
         read.set_result(part)
-
-
