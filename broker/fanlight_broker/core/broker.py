@@ -69,6 +69,7 @@ class Broker(Namespace):
         self.everybody = EveryClient(shares, paces)
         self.namespaces = Namespaces(limits.namespaces_max, self._new_namespace, counts_of)
         self._swept_on = False  # the namespaces that a sweep has not come to wait for their turn
+        self._burying = False  # `_bury` waits for its turn
         self._journal: Journal = NO_JOURNAL
         self._formats: Callable[[bytes, str], int] | None = None
         super().__init__("", limits, Common(
@@ -214,20 +215,30 @@ class Broker(Namespace):
                     client.outbox.pin()
                     client.connection.subscription_ended(subscription, "after")
                     client.outbox.evicted.pop(subscription.number, None)
-        if ledger.graves:
-            self._bury(ledger.now)
+        if ledger.graves and not self._burying:
+            self._bury()
         self.flow.handle_overflows()
         self._close_faulty()
 
-    def _bury(self, now: float) -> None:
+    def _bury(self) -> None:
         """Publish what was discarded to the dead-letter topics, as much as the turn allows; fill queues with room."""
-        for inside in self.ledger.pop_graves():
+        self._bury_some(self.ledger.now)
+        while self.ledger.graves and self.ledger.clock is not None and not self.turns.over():
+            self._bury_some(self.ledger.now)
+        self._burying = bool(self.ledger.graves)
+        if self._burying:
+            self.turns.later(self._bury)
+
+    def _bury_some(self, now: float) -> None:
+        graves = self.ledger.pop_graves()
+        for number, inside in enumerate(graves):
+            if number and self.turns.over():
+                self.ledger.graves.extend(graves[number:])
+                break
             owner: Subscriber = inside.origin.owner
             home = self.namespaces.get(owner.namespace) if owner.namespace else self
             if home is not None:  # else its queue has ended
                 home.queues.bury(inside, now)
-        if self.ledger.graves:
-            self.turns.later(partial(self._bury, now))
 
     def _close_faulty(self) -> None:
         """Close the connections to which a delivery failed, each with one line in the log."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fanlight_broker.core.burial import DeadMessage
 from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.publication import Publication
-from fanlight_broker.protocols.amqp.deaths import REASONS, REJECTED, Death, buried, deaths_of, is_cycle
+from fanlight_broker.protocols.amqp.deaths import DEATHS_MAX, REASONS, REJECTED, Death, buried, deaths_of, is_cycle
 from fanlight_broker.protocols.amqp.delays import delay_of, turned
 from fanlight_broker.protocols.amqp.errors import AmqpError
 from fanlight_broker.protocols.amqp.exchanges.exchange import Destinations
@@ -54,7 +54,7 @@ class DeadLetters:
         self._exchanges = exchanges
 
     def make(self, dead: DeadMessage) -> Publication | None:
-        """The letter, and who gets it; None: nobody, or it cannot be written."""
+        """The letter, and who gets it; None: nobody, or it cannot be written, or the message has died too often."""
         option = dead.queue.options.dead_letter
         message = as_amqp(dead.message)
         if option is None or message is None:
@@ -67,6 +67,8 @@ class DeadLetters:
         copies = [each for each in texts(headers.get("CC")) if override is None]
         reason = REASONS[dead.why]
         before = deaths_of(headers)
+        if len(before) >= DEATHS_MAX:
+            return None
         death = Death(
             dead.queue.name, reason, fields.exchange[1:].decode(), [key, *texts(headers.get("CC"))], int(dead.wall),
             properties.expiration,

@@ -25,6 +25,7 @@ from fanlight_broker.protocols.amqp.field_table import (
 from fanlight_broker.protocols.amqp.properties import joined_properties, raw_properties
 
 DEATHS: Final = "x-death"
+DEATHS_MAX: Final = 100  # entries: all of them are read and written with each death, some 10 µs each
 REJECTED: Final = "rejected"
 REASONS: Final = {  # by those of the core
     "expired": "expired", "overflow": "maxlen", "rejected": REJECTED, "deliveries": "delivery_limit",
