@@ -13,6 +13,7 @@ from fanlight_bench.procfs import process_seconds, resident_bytes
 
 BODY: Final = b"x" * 100
 STALLED_SECONDS: Final = 30.0
+STRIDE: Final = 7_919  # a prime: bindings in an order in which none is near the one before
 CONSUME_OK_BYTES: Final = 17  # with a tag of four bytes; among deliveries it is counted as what it is
 
 
@@ -129,7 +130,7 @@ def _messages(load: AmqpLoad) -> list[bytes]:
     """One for each key, in the order in which they are published."""
     made = []
     for at in range(load.keys):
-        number = at * load.bindings // load.keys
+        number = at * load.bindings // load.keys if load.keys <= load.bindings else at * STRIDE % load.bindings
         headers: dict[str, Any] = {"id": number, "kind": "k"} if load.type == "headers" else {}
         if headers and load.keys > load.bindings:
             headers["number"] = at  # no two messages have the same headers

@@ -20,6 +20,7 @@ cdef enum:
 
 
 @cython.final
+@cython.no_gc
 cdef class PublishSite:
     """topic, names, route, answer, by_headers: see publish_sites.pxd. The groups of `route` are named queues."""
 
@@ -64,6 +65,11 @@ cdef class PublishSites:
             routes.drop()
         self.exchanges = {}
         self.room.clear()
+
+    def clear(self):
+        """Let everything go."""
+        self.known, self.before = {}, {}
+        self.drop_exchanges()
 
     cdef PublishSite find(self, const unsigned char* octets, Py_ssize_t size):
         cdef bytes arguments = PyBytes_FromStringAndSize(<const char*> octets, size)

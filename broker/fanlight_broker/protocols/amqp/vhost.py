@@ -149,6 +149,7 @@ class Vhost:
         del self.broker.publishing.routed_by[FORMAT.family]
         del self.broker.queues.recording.formats[FORMAT.family]
         self.broker.holders.remove(self._holds_any)
+        self.sites.clear()
         self._keeper.close()
         self._stored.close()
         self.policies.close()

@@ -17,10 +17,14 @@
 # name each were verified in a row, 80 µs a message. And an `any` of which one part is common to all took 140 µs where
 # that part is false; here an `any` is as many conjunctions of one condition.
 
+#
+# Nothing of this is in a cycle, so it is hidden from the garbage collector.
+
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
 @cython.final
+@cython.no_gc
 cdef class HeaderCondition:
     cdef:
         readonly bytes name
@@ -30,6 +34,7 @@ cdef class HeaderCondition:
         Py_ssize_t uses                   # conjunctions of several that have it
 
 @cython.final
+@cython.no_gc
 cdef class AskedName:
     cdef:
         dict values                       # canonical value -> HeaderCondition
@@ -39,6 +44,7 @@ cdef class AskedName:
         HeaderCondition found             # the last value that came with it in that one
 
 @cython.final
+@cython.no_gc
 cdef class Conjunction:
     cdef:
         tuple conditions                  # in the order of the arguments
@@ -46,6 +52,7 @@ cdef class Conjunction:
         object held
 
 @cython.final
+@cython.no_gc
 cdef class ConditionTree:
     cdef:
         dict hung                         # HeaderCondition -> Conjunction, list, or ConditionTree

@@ -54,6 +54,7 @@ cdef int ascending(const void* one, const void* other) noexcept nogil:
 
 
 @cython.final
+@cython.no_gc
 cdef class HeaderCondition:
     """A name with a value, or a name alone."""
 
@@ -62,6 +63,7 @@ cdef class HeaderCondition:
 
 
 @cython.final
+@cython.no_gc
 cdef class AskedName:
     """A name that conditions ask for, and what they ask of it."""
 
@@ -70,6 +72,7 @@ cdef class AskedName:
 
 
 @cython.final
+@cython.no_gc
 cdef class Conjunction:
     """Several conditions, and the destinations of the bindings that have exactly these."""
 
@@ -79,6 +82,7 @@ cdef class Conjunction:
 
 
 @cython.final
+@cython.no_gc
 cdef class ConditionTree:
     """Conjunctions that have the conditions of a path in common."""
 
