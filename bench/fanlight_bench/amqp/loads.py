@@ -130,10 +130,10 @@ def _messages(load: AmqpLoad) -> list[bytes]:
     """One for each key, in the order in which they are published."""
     made = []
     for at in range(load.keys):
-        number = at * load.bindings // load.keys if load.keys <= load.bindings else at * STRIDE % load.bindings
+        number = at * load.bindings // load.keys
         headers: dict[str, Any] = {"id": number, "kind": "k"} if load.type == "headers" else {}
-        if headers and load.keys > load.bindings:
-            headers["number"] = at  # no two messages have the same headers
+        if headers and load.keys > load.bindings:  # no two messages have the same headers
+            headers = {"id": at * STRIDE % load.bindings, "kind": "k", "number": at}
         key = "" if headers else f"site.{number:06}.a.kind" if load.bindings else "key"
         if load.type == "topic" and not load.bindings:
             key = "site.7.kind.a"
