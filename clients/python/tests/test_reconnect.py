@@ -1,6 +1,7 @@
 """Losing a connection and making another: what is made again, what is kept, what is told to whom."""
 
 import asyncio
+import socket
 from typing import Any
 
 import pytest
@@ -315,3 +316,21 @@ async def both_ends(peer: Peer, **wanted: Any) -> tuple[fanlight.Client, Connect
     opening = asyncio.ensure_future(connect(peer.url, **wanted).open())
     connection = await peer.greeted()
     return await opening, connection
+
+
+async def test_the_next_of_several_servers_is_tried_when_one_is_away() -> None:
+    async def script(peer: Peer) -> None:
+        first = await peer.greeted()
+        first.hang_up()
+        await peer.greeted()
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        away = taken.getsockname()[1]
+    again: asyncio.Queue[fanlight.Client] = asyncio.Queue()
+    async with listening() as peer, conversing(peer, script):
+        both = peer.url.replace("127.0.0.1:", f"127.0.0.1:{away},127.0.0.1:")
+        async with connect(both, reconnect=QUICK, on_reconnect=again.put_nowait) as client:
+            await asyncio.wait_for(again.get(), 60)
+            assert str(client.address) == peer.url
+    with pytest.raises(fanlight.ConnectError, match=str(away)):
+        await fanlight.connect(f"fanlight://127.0.0.1:{away},127.0.0.1:{away}")

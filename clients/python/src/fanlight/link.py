@@ -12,6 +12,7 @@ got ConnectionLost. What a frame means for subscriptions is not here: see `LinkU
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from enum import Enum, auto
 from typing import Any, Protocol
 
@@ -86,7 +87,8 @@ class LinkUser(Protocol):
 
 class Link:
     def __init__(self, address: Address, options: Options, user: LinkUser) -> None:
-        self.address = address
+        self.address = address  # the server that is, or was last, connected to
+        self._others = [replace(each, others=()) for each in address.others]  # the next to be tried first
         self.options = options
         self.state = State.NEW
         self.failure: FanlightError | None = None  # why it is CLOSED, unless close() was called
@@ -134,6 +136,20 @@ class Link:
         return self.options.reconnect.delays() if self.options.reconnect else iter(())
 
     async def _connect(self) -> None:
+        """To the first server that lets us in, beginning with the one of before. Raises what the last one said."""
+        for left in reversed(range(1 + len(self._others))):
+            try:
+                await self._connect_once()
+            except FanlightError as error:
+                if not left or error.code in FATAL_CODES:
+                    raise
+                log.info("%s; trying the next server", error)
+                self._others.append(self.address)
+                self.address = self._others.pop(0)
+            else:
+                return
+
+    async def _connect_once(self) -> None:
         lost: asyncio.Future[FanlightError] = asyncio.get_running_loop().create_future()
         self._lost = lost
         self._refusal = self._goodbye = None

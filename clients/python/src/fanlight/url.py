@@ -1,10 +1,11 @@
 """Where a broker is: `fanlight://[user:password@]host[:port]`, or `fanlights://` by TLS.
 
+Several servers stand between commas, as in `fanlights://anna:secret@one,two:7000`; they are tried in turn.
 User and password are percent-decoded; an IPv6 address stands in brackets. There is no path or query in
 version 1 of the protocol, and an address with one is refused rather than half understood.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from .errors import InvalidURL
@@ -25,6 +26,7 @@ class Address:
     user: str | None = None
     password: str | None = field(default=None, repr=False)  # never in a log line
     tls: bool = False
+    others: "tuple[Address, ...]" = ()  # further servers, tried when this one cannot be reached
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -34,6 +36,19 @@ class Address:
 def parse(url: str) -> Address:
     """Read an address. Raises InvalidURL, which shows the URL without its password."""
     check_credentials(url)
+    first, *others = (_parsed(each) for each in each_server(url))
+    return replace(first, others=tuple(others))
+
+
+def each_server(url: str) -> list[str]:
+    """A URL for each of the servers in one: the hosts between commas, with the same user, scheme and path."""
+    scheme, mark, rest = url.partition("://")
+    place, slash, path = rest.partition("/")
+    user, at, hosts = place.rpartition("@")
+    return [f"{scheme}{mark}{user}{at}{host}{slash}{path}" for host in hosts.split(",")]
+
+
+def _parsed(url: str) -> Address:
     parts, port = split(url)
     if parts.scheme in OTHERS:
         raise InvalidURL(

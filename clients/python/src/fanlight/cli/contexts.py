@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from ..connecting import DEFAULT_URL
-from ..url import check_credentials, shown, split
+from ..url import check_credentials, each_server, shown, split
 from . import exits
 from .http import DEFAULT_URL as DEFAULT_HTTP_URL
-from .http import each_server
 from .parsing import Parser, did_you_mean
 
 TLS_FILES = ("ca", "cert", "key")

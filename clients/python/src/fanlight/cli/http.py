@@ -16,7 +16,7 @@ from urllib.request import BaseHandler, HTTPSHandler, ProxyHandler, Request, bui
 
 from .. import reasons, tls
 from ..errors import BrokerError, ConnectError, InvalidURL
-from ..url import check_credentials, shown, split
+from ..url import check_credentials, each_server, shown, split
 
 TIMEOUT_SECONDS = 5.0
 READ_BYTES_MAX = 4_096  # of an answer that is an error
@@ -124,14 +124,6 @@ class Views:
                 f"what answers at {url} does not speak HTTP ({type(error).__name__}). The broker's HTTP listener has a "
                 "port of its own, by default 7421", code="http",
             ) from None
-
-
-def each_server(url: str) -> list[str]:
-    """A URL for each of the servers in one: the hosts between commas, with the same user, scheme and path."""
-    scheme, mark, rest = url.partition("://")
-    place, slash, path = rest.partition("/")
-    user, at, hosts = place.rpartition("@")
-    return [f"{scheme}{mark}{user}{at}{host}{slash}{path}" for host in hosts.split(",")]
 
 
 def _is_unreachable(reason: object) -> bool:
