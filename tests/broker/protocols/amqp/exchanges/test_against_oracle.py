@@ -3,7 +3,6 @@
 import random
 from collections.abc import Callable
 from decimal import Decimal
-from itertools import combinations
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from fanlight_broker.protocols.amqp.data_types import UINT32
 from fanlight_broker.protocols.amqp.exchanges import Destinations, ExchangeLimits, Exchanges
 from fanlight_broker.protocols.amqp.exchanges.arguments import canonical, frozen, thawed
-from fanlight_broker.protocols.amqp.exchanges.conditions import CROWD
+from fanlight_broker.protocols.amqp.exchanges.conditions import CROWD, ConditionIndex
 from fanlight_broker.protocols.amqp.exchanges.consistent_hash import jump
 from fanlight_broker.protocols.amqp.exchanges.exchange import Destination
 from fanlight_broker.protocols.amqp.exchanges.header_values import canonical_of
@@ -207,16 +206,30 @@ def test_crowded_headers_with_a_few_names(seed: int) -> None:
     assert exchanges.bindings_count == 0
     assert is_empty(exchanges)
 
-def test_trees_in_trees_are_asked_with_all_that_a_message_has() -> None:
-    """Every four of nine names, bound in an order that hangs many under few."""
-    bound = sorted(combinations("abcdefghi", 4))
-    table = HeadersTable(())
-    for number, names in enumerate(bound):
-        table.add(Destination("q", number), "", frozen(dict.fromkeys(names)))
-    for size in range(10):
-        for came in combinations("abcdefghi", size):
-            found = table.index.find([(name.encode(), b"V") for name in came])
-            assert found == tuple(number for number, names in enumerate(bound) if {*names} <= {*came})
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32))
+def test_trees_in_trees_that_lose_conjunctions_find_the_others(seed: int) -> None:
+    """So a tree has conditions below it that nothing hangs under at its root any more."""
+    dice = random.Random(seed)
+
+    def some(least: int, values: tuple[bytes | None, ...]) -> dict[bytes, bytes | None]:
+        names = dice.sample([b"a", b"b", b"c", b"d", b"e"], dice.randint(least, 5))
+        return {name: dice.choice(values) for name in sorted(names)}
+
+    bound = list({tuple(some(2, (None, b"0", b"1")).items()) for _ in range(300)})
+    index, left = ConditionIndex(), dict(enumerate(bound))
+    for number, conditions in left.items():
+        index.add([*conditions], number)
+    while left:
+        for number in dice.sample(sorted(left), min(20, len(left))):
+            index.remove([*left.pop(number)], number)
+        for _ in range(5):
+            came = {name: value or b"V" for name, value in some(3, (None, b"0", b"1")).items()}
+            assert index.find(came.items()) == tuple(
+                number for number in sorted(left)
+                if all(name in came and value in (None, came[name]) for name, value in left[number])
+            )
+    assert index.is_empty
 
 
 def is_empty(exchanges: Exchanges) -> bool:
