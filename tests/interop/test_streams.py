@@ -189,6 +189,22 @@ def test_bindings_lead_to_a_stream_from_exchanges_and_from_the_topics_of_others(
     assert channel.queue_declare("ordinary", passive=True).method.message_count == 2
 
 
+def test_a_message_with_very_many_headers_costs_the_archive_no_other(channel: BlockingChannel) -> None:
+    """Its topic is archived as well, without headers: the batch that all of them are in was lost."""
+    channel.confirm_delivery()
+    declare(channel, "many")
+    channel.queue_bind("many", "amq.topic", "many.headers")
+    headers = {f"h{number}": number for number in range(1_500)}
+    publish(channel, "many.headers", 1, exchange="amq.topic")
+    publish(channel, "many.headers", 2, exchange="amq.topic", headers=headers)
+    publish(channel, "many.headers", 3, exchange="amq.topic")
+    found = deliveries(channel, "many", 3)
+    assert [int(body) for _, _, body in found] == [1, 2, 3]
+    said = found[1][1].headers
+    del said["x-stream-offset"]
+    assert said == headers
+
+
 def test_a_stream_that_was_deleted_and_declared_anew_is_empty(channel: BlockingChannel) -> None:
     channel.confirm_delivery()
     declare(channel, "again")
