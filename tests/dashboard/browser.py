@@ -154,5 +154,6 @@ class Browser:
         """A picture for docs/dashboard.md, in the folder `build`."""
         PICTURES.mkdir(parents=True, exist_ok=True)
         path = PICTURES / f"{name}.png"
+        self.driver.execute_script("document.getElementById('notices').replaceChildren()")  # of tests before
         self.driver.save_screenshot(str(path))
         return path

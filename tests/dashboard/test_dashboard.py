@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 import pytest
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
 
 from fanlight import sync
 from fanlight_bench.launch import fanlightd
@@ -37,6 +38,10 @@ admin = ["read"]
 [[deny]]
 name = "nobody may publish secrets"
 publish = "secret.#"
+
+[[allow]]
+name = "never reached"
+publish = "secret.plan"
 
 [default]
 connect = "allow"
@@ -132,6 +137,8 @@ def test_permissions_say_which_rule_decides(browser: Browser, busy: World) -> No
     browser.press("Decide")
     browser.shows("May bob publish?", "denied")
     assert browser.find("section[aria-label=Permission] code").text == "nobody may publish secrets"
+    Select(browser.find("select[aria-label='Which rules']")).select_by_value("shadowed")
+    browser.shows("Shadowed rules", "never reached", "Decided before it by")
 
 
 def test_a_client_is_kicked_after_a_question(browser: Browser, busy: World) -> None:

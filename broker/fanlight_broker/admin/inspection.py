@@ -234,11 +234,12 @@ PATHS: Final[Mapping[str, Path]] = {
         (*PAGE, "by", "principal", "quota", "per"),
     ),
     "/permissions": Path(
-        f"rules of permissions and how often each decided; limit (to {ROWS_MAX}), offset, effect, rule, used; or what "
+        f"rules of permissions and how often each decided; limit (to {ROWS_MAX}), offset, effect, rule, used; with "
+        "shadowed=true those that can never decide; or what "
         "they decide, and why: action, topic, fields, and user, group, client, certificate, address, protocol, "
         "listener, or connection",
         InspectionApi.permissions,
-        (*PAGE, "effect", "rule", "used", "action", "topic", "fields", "connection", *ASKER),
+        (*PAGE, "effect", "rule", "used", "shadowed", "action", "topic", "fields", "connection", *ASKER),
     ),
     "/definitions": Path(
         "AMQP's vhosts, policies, exchanges, queues and bindings, as objects of RabbitMQ's file; "

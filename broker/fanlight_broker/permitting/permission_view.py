@@ -2,6 +2,7 @@
 
     /permissions                                   pages of rules: position, name, effect, decisions, refusals, text
     /permissions?action=publish&topic=a&user=anna  the rule that decides, and why more salient ones do not apply
+    /permissions?shadowed=true                     rules that can never decide, each with those that decide before it
 
 A table keeps what it needs to decide, and not what rules say. So their text is read from the file again, in a thread
 that uses a quarter of a processor at most, one request after the other. If the file is another one than the one in
@@ -23,9 +24,16 @@ from fanlight_broker.parsing import file_text
 from fanlight_broker.parts import small_pieces
 from fanlight_broker.permitting.command import WrongRequest, decided, request_of, undecided
 from fanlight_broker.permitting.explaining import Request
+from fanlight_broker.permitting.permission_faults import shadowed
 from fanlight_broker.permitting.permission_reading import PermissionSource
 from fanlight_permissions.parties import groups_of
-from fanlight_permissions.permission_file import FILE_BYTES_MAX, HEADER, PermissionFileError, read
+from fanlight_permissions.permission_file import (
+    FILE_BYTES_MAX,
+    HEADER,
+    PermissionFileError,
+    compile_permissions,
+    read,
+)
 from fanlight_permissions.permission_rule import ATTRIBUTES
 from fanlight_permissions.table import PermissionTable
 from matchcore.errors import TopicError
@@ -37,6 +45,7 @@ TEXT_MAX: Final = 500  # characters of a rule that are shown
 READ_MAX: Final = 8 * TEXT_MAX  # and that are read of it, to find where it ends
 SHORT: Final = "..."
 NO_RULES: Final = re.compile(r"^[ \t]*\[{1,2}[ \t]*(default|namespace)[ \t]*\]", re.MULTILINE)
+SHADOWED_MAX: Final = 2_000  # rules of a file that is looked at for shadowed ones: some 0.2 s of a thread
 LISTING: Final = ("limit", "offset", "effect", "rule", "used")
 DECIDING: Final = ("topic", "fields", "connection", *ATTRIBUTES)
 
@@ -94,6 +103,8 @@ class PermissionViews:
             raise BadQuery(f"{stray[0]} is for the list of rules, and not for a decision")
         try:
             async with self._turns:
+                if choice_of(query, "shadowed", ("", "true", "false"), "") == "true":
+                    return 200, await asyncio.to_thread(_hidden, source, self._broker, Rests(self._stopped))
                 made = self._decision if "action" in query else self._list
                 return 200, await made(query, table, source)
         except InterruptedError as error:
@@ -251,3 +262,22 @@ def _why(
             return None if source.changed else undecided(rules, label, request, pause)
     except PermissionFileError:
         return None
+
+
+def _hidden(source: PermissionSource, broker: Broker, pause: Callable[[], None]) -> dict[str, Any]:
+    """Rules that can never decide, as far as it is proven. Raises InterruptedError."""
+    rows: list[dict[str, Any]] = []
+    view = {"file": str(source.path), "changed": source.changed, "complete": False, "shadowed": rows}
+    if source.changed:
+        return view
+    try:
+        with small_pieces:
+            file = read(source.path, broker.limits, pause)
+            if len(file.rules) > SHADOWED_MAX:
+                return view
+            for each in shadowed(file.rules, compile_permissions(file, str(source.path), broker.limits, pause)):
+                rows.append({"rule": each.rule.label, "effect": each.rule.effect, "by": [by.label for by in each.by]})
+                pause()
+    except PermissionFileError:
+        return {**view, "changed": True}
+    return {**view, "complete": True}

@@ -57,6 +57,7 @@ class DecidingOperations:
                 Parameter("effect", str, "only these", choices=("allow", "deny")),
                 Parameter("rule", str, "text that its name or place must contain"),
                 Parameter("used", bool, "only those that have decided something, or nothing"),
+                Parameter("shadowed", bool, "instead: those that can never decide, and which decide before them"),
             )),
             permissions("/permissions/check", "What is decided, by which rule, and why", self.check, MAP, (
                 Parameter("action", str, "what is to be done", required=True,

@@ -15,7 +15,7 @@ export function render(main, {failed, query}) {
   const action = select(ACTIONS.map((each) => [each, each.replaceAll("_", " ")]), {name: "action"});
   const answer = h("div");
   const rules = h("section", {class: "card"});
-  const used = select([["", "all rules"], ["true", "rules that have decided"], ["false", "rules that never decided (shadowed, or not needed yet)"]], {"aria-label": "Which rules"});
+  const used = select([["", "all rules"], ["true", "rules that have decided"], ["false", "rules that have never decided"], ["shadowed", "rules that can never decide (shadowed)"]], {"aria-label": "Which rules"});
   let offset = 0;
 
   async function test(event) {
@@ -24,16 +24,30 @@ export function render(main, {failed, query}) {
     fill(answer, h("div", {class: "gap"}), await decisionCard(about));
   }
 
+  // Rules that can never decide, because more salient ones decide all that they speak of.
+  async function loadShadowed() {
+    const found = await get("api/v1/permissions", {shadowed: "true"});
+    failed(null);
+    fill(rules, h("div", {class: "row"}, h("h2", null, "Shadowed rules"), h("span", {class: "grow"}), h("label", null, used)),
+      found.changed ? h("p", {class: "muted"}, "The file has changed since it was read. Reload it first.")
+        : !found.complete ? h("p", {class: "muted"}, "The file has too many rules to be looked at here: fanlightd permissions check does it.")
+          : found.shadowed.length === 0 ? h("p", {class: "empty"}, "No rule is shadowed by others.") : h("div", {class: "scroll"}, h("table", null,
+            h("thead", null, h("tr", null, ["Rule", "Effect", "Decided before it by"].map((each) => h("th", {scope: "col"}, each)))),
+            h("tbody", null, found.shadowed.map((rule) => h("tr", null, h("td", null, rule.rule), h("td", null, badge(rule.effect, rule.effect === "allow" ? "good" : "bad")),
+              h("td", null, rule.by.length ? rule.by.join(", ") : "nothing: its condition is never true")))))));
+  }
+
   async function load() {
     let found;
     try {
+      if (used.value === "shadowed") return await loadShadowed();
       found = await get("api/v1/permissions", {limit: PAGE, offset, used: used.value});
       failed(null);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       if (error.status !== 409) failed(error);
       fill(rules, h("h2", null, "Rules"), h("p", {class: "muted"}, error.status === 409 ? "No permissions are set, so everybody may do everything. The setting permissions names a file of rules." : error.message));
-      return;
+      return undefined;
     }
     const defaults = Object.entries(found.defaults).map(([name, effect]) => `${name.replaceAll("_", " ")} ${effect}`);
     fill(rules, h("div", {class: "row"}, h("h2", null, `${count(found.total)} rules`), h("span", {class: "grow"}), h("label", null, used)),
@@ -47,6 +61,7 @@ export function render(main, {failed, query}) {
       found.total > PAGE && h("div", {class: "pager"}, `${offset + 1} to ${Math.min(offset + PAGE, found.total)}`, h("span", {class: "grow"}),
         h("button", {type: "button", class: "small", disabled: offset === 0, onclick: () => { offset -= PAGE; load(); }}, "Previous"),
         h("button", {type: "button", class: "small", disabled: offset + PAGE >= found.total, onclick: () => { offset += PAGE; load(); }}, "Next")));
+    return undefined;
   }
 
   used.addEventListener("change", () => { offset = 0; load(); });
