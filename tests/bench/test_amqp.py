@@ -7,8 +7,8 @@ import struct
 import pytest
 
 from fanlight_bench.amqp import __main__ as amqp
+from fanlight_bench.amqp.holding import HOLDING, bars_of
 from fanlight_bench.amqp.link import CONFIRM, AmqpLink, BrokerAnswered, Confirms, Deliveries
-from fanlight_bench.amqp.loads import BY_NAME
 from fanlight_bench.load import command
 
 
@@ -21,6 +21,29 @@ def test_loads_run_and_the_report_has_each(capsys: pytest.CaptureFixture[str]) -
     assert set(report["ratios"]) == set(names)
 
 
+def test_what_a_broker_holds_is_measured_and_has_its_bars(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [load.name for load in HOLDING]
+    assert amqp.main(["--only", "fanlight", "--rounds", "1", "--scale", "0.002", "--loads", ",".join(names)]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert {name: set(figures) for name, figures in report["bars"].items()} == {
+        load.name: {bar.figure for bar in load.bars} for load in HOLDING
+    }
+    assert report["bars"]["bindings"]["seconds"]["most"] == 2.0
+    assert report["bars"]["ready"]["drained_per_second"]["fanlight"] > 0
+
+
+def test_bars_beside_another_broker() -> None:
+    (ready,) = (load for load in HOLDING if load.name == "ready")
+    runs = [
+        {"load": "ready", "broker": broker, "drained_per_second": figure, "resident_bytes": 5.0}
+        for broker, figure in (("fanlight", 50.0), ("fanlight", 70.0), ("rabbitmq", 6.0))
+    ] + [{"load": "ready", "broker": "rabbitmq", "error": "closed"}]
+    assert bars_of(runs, ready, amqp.BROKERS) == {
+        "drained_per_second": {"fanlight": 60.0, "rabbitmq": 6.0, "ratio": 10.0, "bar": 10},
+        "resident_bytes": {"fanlight": 5.0, "rabbitmq": 5.0, "most": 100 * 1024 * 1024},
+    }
+
+
 def test_a_ratio_is_that_of_the_medians_and_a_failed_run_has_none() -> None:
     runs = [
         {"load": "one-to-one", "broker": broker, "us_per_delivery": figure}
@@ -29,7 +52,7 @@ def test_a_ratio_is_that_of_the_medians_and_a_failed_run_has_none() -> None:
     ]
     runs += [{"load": "durable", "broker": "fanlight", "error": "closed"}]
     assert amqp.ratios(runs) == {
-        "one-to-one": {"fanlight": 2.0, "rabbitmq": 60.0, "ratio": 30.0, "bar": BY_NAME["one-to-one"].bar}
+        "one-to-one": {"fanlight": 2.0, "rabbitmq": 60.0, "ratio": 30.0, "bar": 40}
     }
 
 

@@ -6,8 +6,10 @@
 
 What is compared is processor time of the broker, from /proc: a message, and a delivery of it. In each round every load
 runs against both, one directly after the other. `ratios` is RabbitMQ's time divided by Fanlight's, the median of the
-rounds, beside the bar. The report is JSON on standard output; a line a run is on standard error. Exit codes: 0 done,
-whatever the figures are; 1 a run failed; 2 the command line is wrong; 3 a broker did not start.
+rounds, beside the bar. `bars` has the rows about what a broker holds, bindings, ready messages and idle connections:
+their figures, the mean of the rounds, with their bars. The report is JSON on standard output; a line a run is on
+standard error. Exit codes: 0 done, whatever the figures are; 1 a run failed; 2 the command line is wrong; 3 a broker
+did not start.
 """
 
 import argparse
@@ -20,8 +22,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from fanlight_bench.amqp.holding import HOLDING, HoldingLoad, bars_of
 from fanlight_bench.amqp.link import BrokerAnswered
-from fanlight_bench.amqp.loads import BY_NAME, LOADS, AmqpLoad, run
+from fanlight_bench.amqp.loads import LOADS, AmqpLoad, run
 from fanlight_bench.launch import Broker, LaunchError
 from fanlight_bench.machine import machine
 from fanlight_bench.peers.rabbitmq import RabbitMQ
@@ -29,6 +32,7 @@ from fanlight_bench.peers.rabbitmq import RabbitMQ
 OK, FAILED, WRONG, NO_BROKER = 0, 1, 2, 3
 FANLIGHT, RABBITMQ = "fanlight", "rabbitmq"
 BROKERS: Final = (FANLIGHT, RABBITMQ)
+BY_NAME: Final[dict[str, AmqpLoad | HoldingLoad]] = {load.name: load for load in (*LOADS, *HOLDING)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,7 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except LaunchError as error:
         print(f"bench: {error}", file=sys.stderr)
         return NO_BROKER
-    json.dump({"machine": machine(), "ratios": ratios(runs), "runs": runs}, sys.stdout, indent=1)
+    bars = {each.name: bars_of(runs, each, BROKERS) for each in loads if isinstance(each, HoldingLoad)}
+    json.dump({"machine": machine(), "ratios": ratios(runs), "bars": bars, "runs": runs}, sys.stdout, indent=1)
     sys.stdout.write("\n")
     return FAILED if any("error" in row for row in runs) else OK
 
@@ -69,10 +74,11 @@ def _started(name: str) -> Iterator[tuple[int, int]]:
                 yield up.ports["amqp"], up.pid
 
 
-def _row(load: AmqpLoad, name: str, up: tuple[int, int], scale: float) -> dict[str, Any]:
+def _row(load: AmqpLoad | HoldingLoad, name: str, up: tuple[int, int], scale: float) -> dict[str, Any]:
     row: dict[str, Any] = {"load": load.name, "broker": name}
+    count = max(10, int(load.messages[BROKERS.index(name)] * scale))
     try:
-        row |= run(load, *up, max(10, int(load.messages[BROKERS.index(name)] * scale)))
+        row |= run(load, *up, count) if isinstance(load, AmqpLoad) else load.measure(*up, count)
     except (BrokerAnswered, TimeoutError, OSError) as error:
         row["error"] = str(error) or type(error).__name__
     return row
@@ -99,7 +105,12 @@ def ratios(runs: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
 
 
 def _line(row: dict[str, Any]) -> str:
-    said = row.get("error") or f"{row['us_per_message']:9.2f} µs a message {row['us_per_delivery']:9.2f} a delivery"
+    if "us_per_delivery" in row:
+        said = f"{row['us_per_message']:9.2f} µs a message {row['us_per_delivery']:9.2f} a delivery"
+    else:
+        said = row.get("error") or "  ".join(
+            f"{name} {value:,.4g}" for name, value in row.items() if name not in {"load", "broker"}
+        )
     return f"{row['load']:<16} {row['broker']:<10} {said}"
 
 

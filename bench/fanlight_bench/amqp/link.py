@@ -102,9 +102,9 @@ class AmqpLink:
         return int(struct.unpack_from(">I", self._buffer, 3)[0])
 
     def _ready(self, *, writing: bool) -> None:
-        waiting = [self.socket]
-        found = select.select([] if writing else waiting, waiting if writing else [], [], ANSWER_SECONDS)
-        if not any(found):
+        waiting = select.poll()  # not select, which stops at the 1,024th socket
+        waiting.register(self.socket, select.POLLOUT if writing else select.POLLIN)
+        if not waiting.poll(ANSWER_SECONDS * 1_000):
             raise BrokerAnswered(f"nothing for {ANSWER_SECONDS:g} s")
 
     def read(self) -> bytes:

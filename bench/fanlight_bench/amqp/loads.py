@@ -52,7 +52,6 @@ LOADS: Final = (
     AmqpLoad("headers-cold", (50_000, 100), 5_000, type="headers", bindings=10_000, keys=50_000),
     AmqpLoad("headers-100", (50_000, 2_000), 0, type="headers", bindings=100, keys=100),
 )
-BY_NAME: Final = {load.name: load for load in LOADS}
 
 
 def run(load: AmqpLoad, port: int, pid: int, messages: int) -> dict[str, Any]:
@@ -67,7 +66,7 @@ def run(load: AmqpLoad, port: int, pid: int, messages: int) -> dict[str, Any]:
     before, begun = process_seconds(pid), time.monotonic()
     _publish(load, messages, made, publisher, counting, consumers)
     if load.first:
-        _settled(pid)
+        settled(pid)
         consumers = _consumers(load, port)
     _drain(load, messages, counting, consumers)
     used = (process_seconds(pid) or 0.0) - (before or 0.0)
@@ -182,9 +181,9 @@ def _publish(
         publisher.send(b"".join(chunk))
         sent += step
         if load.confirms:
-            _until(confirms, consumers, _confirmed(confirms, sent + step - load.confirms))
+            until(confirms, consumers, _confirmed(confirms, sent + step - load.confirms))
         if consumers:
-            _until(confirms, consumers, _taken(load, consumers, sent + step - load.window))
+            until(confirms, consumers, _taken(load, consumers, sent + step - load.window))
 
 
 def _least(load: AmqpLoad, consumers: list[Deliveries]) -> int:
@@ -201,12 +200,12 @@ def _taken(load: AmqpLoad, consumers: list[Deliveries], messages: int) -> Callab
 
 
 def _drain(load: AmqpLoad, messages: int, confirms: Confirms, consumers: list[Deliveries]) -> None:
-    _until(confirms, consumers, _taken(load, consumers, messages), last=True)
+    until(confirms, consumers, _taken(load, consumers, messages), last=True)
     if load.confirms:
-        _until(confirms, consumers, _confirmed(confirms, messages))
+        until(confirms, consumers, _confirmed(confirms, messages))
 
 
-def _until(confirms: Confirms, consumers: list[Deliveries], enough: Callable[[], bool], *, last: bool = False) -> None:
+def until(confirms: Confirms, consumers: list[Deliveries], enough: Callable[[], bool], *, last: bool = False) -> None:
     """Read until it is enough. last: acknowledge what is left when nothing comes. Raises TimeoutError."""
     links: dict[Any, Confirms | Deliveries] = {confirms.link.socket: confirms}
     links.update((each.link.socket, each) for each in consumers)
@@ -225,7 +224,7 @@ def _until(confirms: Confirms, consumers: list[Deliveries], enough: Callable[[],
             raise TimeoutError(f"nothing came for {STALLED_SECONDS:g} s: {came} deliveries, {confirms.count} confirms")
 
 
-def _settled(pid: int) -> None:
+def settled(pid: int) -> None:
     """Wait until the broker has done what it was sent."""
     before = -1.0
     while (now := process_seconds(pid) or 0.0) - before > 0.002:

@@ -84,7 +84,7 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
         ledger.payload_out += passed * message.payload_size
         for group in route.groups:
             routed += group.give(publisher, &publication)
-        ledger.copies += n
+        ledger.copies += n + PyList_GET_SIZE(route.groups)
         if converted(&publication):
             ledger.copies += CONVERSION
     finally:

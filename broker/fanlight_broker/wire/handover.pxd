@@ -1,4 +1,4 @@
-# A message that goes to a consumer without waiting in its queue, and without a flight: see handover.pyx.
+# A message that goes to a consumer without waiting in its queue: see handover.pyx.
 
 from fanlight_broker.wire.publication cimport FanoutState
 from fanlight_broker.wire.queue cimport Queue

@@ -1,44 +1,57 @@
 # cython: language_level=3
-"""What a consumer of a named queue gets directly: if all it is sent is acknowledged by that, and nothing waits.
+"""What a consumer of a named queue gets directly, if nothing waits: the message does not go through the queue.
 
-Such a message needs no flight, no tag of the queue and no copy of its own: it is encoded where it lies, into the
-outbox. The counts are those of a message that came, was delivered and was acknowledged. Without room in the outbox it
-takes the ordinary way. So does a message with a time to live, one for a queue with such a time or without room, and all
-of a queue with a journal: what is to become of these is the queue's to decide.
+    acknowledged by being sent    no flight, no tag of the queue and no copy of the message: it is encoded where it
+                                  lies, into the outbox, and counts as come, delivered and acknowledged. Not from a
+                                  queue with a journal
+    else                          a flight of its window, as if it had been put into the queue and taken
+
+Without room in the outbox it takes the ordinary way. So does a message with a time to live, and one for a queue with
+such a time or without room: what is to become of these is the queue's to decide.
 """
 
 from libc.math cimport INFINITY
 
 from fanlight_broker.wire.debug cimport check
+from fanlight_broker.wire.flight cimport Flight
 from fanlight_broker.wire.frames cimport FIRM, MESSAGE
 from fanlight_broker.wire.message cimport Message, Variant
-from fanlight_broker.wire.publication cimport FanoutState, prepare
-from fanlight_broker.wire.queue cimport Queue
+from fanlight_broker.wire.publication cimport EncodeOwn, FanoutState, encode_own, kept, raised
+from fanlight_broker.wire.queue cimport Queue, new_flight
 from fanlight_broker.wire.window cimport Window
 
 
 cdef bint passes(Queue queue, FanoutState* publication) except -1:
-    """Would a message leave the queue as it came, and at once, if a consumer had room?"""
+    """Would a message leave the queue as it came, and at once, if it came into it and a consumer had room?"""
     cdef Message message = <Message> publication.message
-    return queue.length == 0 and queue.journal is None and queue.ttl == INFINITY and message.expires_at == INFINITY \
-        and queue.fits(queue.size_of(message))
+    return queue.length == 0 and queue.ttl == INFINITY and message.expires_at == INFINITY
 
 
 cdef bint hand_over(Window window, FanoutState* publication) except -1:
-    """Send a message to a consumer with `automatic`. False: nothing was done, it is to be queued. window: or None."""
+    """Send a message to a consumer with room. False: nothing was done, it is to be queued."""
     cdef Message message = <Message> publication.message
-    cdef Variant variant
+    cdef Variant variant = window.variant
     cdef Py_ssize_t size
-    if window is None or not window.automatic:
+    cdef int written
+    if not (window.queue.bounds_admit(message) if window.automatic else window.queue.fits(
+        window.queue.size_of(message)
+    )):
         return False
-    variant = window.variant
-    if message.format.family is not variant.format.family or not prepare(publication, variant) \
-            or variant.shared is not NULL:
+    if message.format.family is not variant.format.family or (window.automatic and window.queue.journal is not None):
+        return False
+    written = variant.written
+    if variant.serial != publication.serial:
+        written = (<EncodeOwn> encode_own)(publication, variant, message, False, 0)
+    if written < 0:
+        pass_over_fault()
+    if written <= 0 or variant.shared is not NULL:
         return False
     size = variant.head_size + variant.body_size
     if size > window.box.frame_max or not window.box.admits(size):
         return False
     check(variant.serial == publication.serial, b"a template of another publication is copied")
+    if not window.automatic:
+        return begin_flight(window, publication)
     variant.format.address(variant, window.number, 0, 1)
     window.box.put(variant.head, variant.head_size, variant.body, variant.body_size, 0, MESSAGE | FIRM)
     window.delivered += 1
@@ -46,3 +59,22 @@ cdef bint hand_over(Window window, FanoutState* publication) except -1:
     window.count_acknowledged(1)
     window.ledger.payload_out += message.payload_size
     return True
+
+
+cdef bint begin_flight(Window window, FanoutState* publication) except -1:
+    cdef Queue queue = window.queue
+    cdef Flight flight = new_flight(kept(publication), window.variant, queue)
+    flight.since = window.ledger.now
+    if queue.journal is not None:
+        queue.journal.enqueued(flight)
+    window.assign(flight)
+    window.launch(flight)
+    return True
+
+
+cdef int pass_over_fault() except -1:
+    """The message cannot be written for this consumer: `Window.send`, which is next, finds it again and reports it."""
+    try:
+        raised()
+    except Exception:
+        return 0

@@ -3,6 +3,7 @@
 #   ReusedTags     1 to 65,535; a tag is free again when its flight ends
 #   CountingTags   1, 2, 3, ... of 64 bits, none twice; an acknowledgement may be for all up to a tag
 #
+#   CountingTags.row   in tag_row.pxd
 #   ReusedTags.slots   [ . | 17 | . | . | 20 | 5 | . | . ]      a Flight at tag & mask
 #
 # A tag is chosen so that its slot is free, so a look-up is one comparison; and when the table doubles, flights that had
@@ -14,6 +15,7 @@ from libc.stdint cimport uint64_t
 
 from fanlight_broker.wire.flight cimport Flight
 from fanlight_broker.wire.ledger cimport Pot
+from fanlight_broker.wire.tag_row cimport TagRow
 
 @cython.no_gc
 cdef class Inflight:
@@ -59,8 +61,10 @@ cdef class TagCounter:
 @cython.no_gc
 cdef class CountingTags(Inflight):
     cdef:
-        object by_tag                 # OrderedDict: the oldest first
+        TagRow row                    # Flight, owned
         TagCounter counter
 
+    cdef Flight oldest(self)
     cdef list first(self, Py_ssize_t most)
-    cdef list up_to(self, uint64_t tag)
+    cdef int charge_slots(self) except -1
+    cdef int drop_flights(self) noexcept

@@ -5,20 +5,21 @@
 
 cimport cython
 
-from collections import OrderedDict
-from itertools import islice
-
-from cpython.list cimport PyList_GET_ITEM
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint64_t
 
 from fanlight_broker.wire.flight cimport Flight
 from fanlight_broker.wire.hidden cimport unseen
 from fanlight_broker.wire.ledger cimport Pot
+from fanlight_broker.wire.tag_row cimport (
+    TagSlot, append, discard, find as find_slot, following, oldest as oldest_slot, take_out,
+)
 
 cdef enum:
     TAGS = 65_535           # of 16 bits, without 0
-    FIRST_SLOTS = 8
-    ENTRY_BYTES = 200       # of one entry of an OrderedDict, its key included
+    FIRST_SLOTS = 8         # of either table
+    KEPT_SLOTS = 32         # CountingTags keeps up to so many when it is empty
 
 TAGS_MAX = TAGS
 
@@ -155,8 +156,10 @@ cdef class CountingTags(Inflight):
     def __cinit__(self, Pot pot not None):
         self.most = 1 << 62
         self.counter = TagCounter()
-        # Not a dict: to find the first key of one whose first keys were deleted is a walk over all of these.
-        self.by_tag = unseen(OrderedDict())
+
+    def __dealloc__(self):
+        self.drop_flights()
+        discard(&self.row)
 
     cdef int assign(self, Flight flight) except -1:
         return self.put(flight, self.counter.last + 1)
@@ -164,41 +167,69 @@ cdef class CountingTags(Inflight):
     cdef int put(self, Flight flight, uint64_t tag) except -1:
         if tag <= self.counter.last:
             raise ValueError(f"tag {tag} is not above the last one, {self.counter.last}")
-        self.by_tag[tag] = flight
+        cdef Py_ssize_t capacity = self.row.capacity
+        append(&self.row, tag).thing = <void*> flight
+        Py_INCREF(flight)
         self.counter.last = flight.tag = tag
         self.count += 1
-        return self.charge(ENTRY_BYTES)
+        if self.row.capacity != capacity:
+            self.charge_slots()
+        return 0
 
     cdef Flight find(self, uint64_t tag):
-        return self.by_tag.get(tag)
+        cdef TagSlot* slot = find_slot(&self.row, tag)
+        return <Flight> slot.thing if slot is not NULL else None
 
     cdef int remove(self, Flight flight) except -1:
-        del self.by_tag[flight.tag]
+        cdef TagSlot* slot = find_slot(&self.row, flight.tag)
+        take_out(&self.row, slot)
         self.count -= 1
-        return self.charge(-ENTRY_BYTES)
+        if self.count == 0 and self.row.capacity > KEPT_SLOTS:
+            discard(&self.row)
+            self.charge_slots()
+        Py_DECREF(flight)
+        return 0
+
+    cdef int charge_slots(self) except -1:
+        """Enter in the pot what the row takes now, above its first size."""
+        cdef Py_ssize_t taken = max(self.row.capacity - FIRST_SLOTS, 0) * <Py_ssize_t> sizeof(TagSlot)
+        return self.charge(taken - self.nbytes)
 
     cdef list flights(self):
-        return list(self.by_tag.values())
+        return self.first(self.count)
+
+    cdef int drop_flights(self) noexcept:
+        cdef TagSlot* slot = oldest_slot(&self.row)
+        while slot is not NULL:
+            Py_DECREF(<object> slot.thing)
+            slot = following(&self.row, slot)
+        return 0
 
     cdef int clear(self) except -1:
-        self.by_tag.clear()
+        self.drop_flights()
+        discard(&self.row)
         self.count = 0
-        return self.charge(-self.nbytes)
+        return self.charge_slots()
+
+    cdef Flight oldest(self):
+        """Or None."""
+        cdef TagSlot* slot = oldest_slot(&self.row)
+        return <Flight> slot.thing if slot is not NULL else None
 
     cdef list first(self, Py_ssize_t most):
         """The oldest flights, so many at most."""
-        return list(islice(self.by_tag.values(), most))
-
-    cdef list up_to(self, uint64_t tag):
-        """The flights with this tag and all before it."""
         cdef list found = []
-        cdef Flight flight
-        for flight in self.by_tag.values():
-            if flight.tag > tag:
-                break
-            found.append(flight)
+        cdef TagSlot* slot = oldest_slot(&self.row)
+        while slot is not NULL and PyList_GET_SIZE(found) < most:
+            found.append(<Flight> slot.thing)
+            slot = following(&self.row, slot)
         return found
 
     def all_up_to(self, uint64_t tag):
-        """`up_to`, for Python."""
-        return self.up_to(tag)
+        """The flights with this tag and all before it, oldest first."""
+        cdef list found = []
+        cdef TagSlot* slot = oldest_slot(&self.row)
+        while slot is not NULL and slot.tag <= tag:
+            found.append(<Flight> slot.thing)
+            slot = following(&self.row, slot)
+        return found

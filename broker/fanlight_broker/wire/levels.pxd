@@ -5,7 +5,7 @@
 #   popleft    <-- the first of the highest
 #   pop_lowest <-- the first of the lowest: a full queue drops that
 #
-# A Queue uses it as it uses a deque, so it has a deque's names.
+# A Queue uses it as it uses a FlightRow, so it has the same names.
 
 cimport cython
 
@@ -21,7 +21,7 @@ cdef class Levels:
         list rows
         Py_ssize_t length
 
-    cpdef append(self, Flight flight)
+    cpdef int append(self, Flight flight) except -1
     cpdef appendleft(self, Flight flight)
     cpdef Flight popleft(self)
     cdef Flight pop_lowest(self)

@@ -3,9 +3,8 @@
 
 cimport cython
 
-from collections import deque
-
 from fanlight_broker.wire.flight cimport Flight
+from fanlight_broker.wire.flight_row cimport FlightRow
 from fanlight_broker.wire.hidden cimport unseen
 
 PRIORITIES_MAX = PRIORITY_MOST + 1
@@ -18,7 +17,7 @@ cdef class Levels:
     def __cinit__(self, int priorities):
         if not 1 <= priorities <= PRIORITY_MOST + 1:
             raise ValueError(f"{priorities} priorities; there are 1 to {PRIORITY_MOST + 1}")
-        self.rows = unseen([unseen(deque()) for _ in range(priorities)])
+        self.rows = unseen([FlightRow() for _ in range(priorities)])
 
     def __len__(self):
         return self.length
@@ -27,10 +26,11 @@ cdef class Levels:
         """In the order in which they are taken; so not in the order of their numbers."""
         return iter([flight for row in reversed(self.rows) for flight in row])
 
-    cpdef append(self, Flight flight):
+    cpdef int append(self, Flight flight) except -1:
         """Behind those of its priority."""
-        self.rows[flight.priority].append(flight)
+        (<FlightRow> self.rows[flight.priority]).append(flight)
         self.length += 1
+        return 0
 
     cpdef appendleft(self, Flight flight):
         """Before those of its priority."""

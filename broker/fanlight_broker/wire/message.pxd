@@ -73,7 +73,8 @@ cdef class Message:
         readonly Py_ssize_t expiry_hole   # where in `fields` four octets say the seconds it has left; -1: nowhere
         readonly uint32_t format_data     # the format's own
         readonly double expires_at        # NEVER, or a time of the clock that `now` is from
-        # What it owns. A borrowed message has no octets of its own: they are good until its inbox changes.
+        # What it owns. A borrowed message has no octets of its own, but a topic perhaps: they are good until its inbox
+        # changes.
         bytes topic_octets, payload_octets, fields_octets
         # Kept in queues, windows and the retained store.
         Py_ssize_t holders

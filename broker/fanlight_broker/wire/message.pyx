@@ -201,12 +201,14 @@ cdef class Message:
     cdef Message kept(self):
         cdef Message copy
         cdef Py_ssize_t at
-        if self.topic_octets is not None:
+        if self.fields_octets is not None:
             return self
         copy = new_message(self.format)
         copy.syntax, copy.qos, copy.retain, copy.format_data = self.syntax, self.qos, self.retain, self.format_data
         copy.expires_at, copy.expiry_hole = self.expires_at, self.expiry_hole
-        copy.topic_octets = PyBytes_FromStringAndSize(self.topic_at, self.topic_size)
+        copy.topic_octets = self.topic_octets    # lent by the lane
+        if copy.topic_octets is None:
+            copy.topic_octets = PyBytes_FromStringAndSize(self.topic_at, self.topic_size)
         copy.topic_at, copy.topic_size = PyBytes_AS_STRING(copy.topic_octets), self.topic_size
         copy.fields_octets = PyBytes_FromStringAndSize(self.fields_at, self.fields_size)
         copy.fields_at, copy.fields_size = PyBytes_AS_STRING(copy.fields_octets), self.fields_size

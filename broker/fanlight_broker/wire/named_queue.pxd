@@ -11,9 +11,11 @@
 # a queue share its Queue, and one counter of tags, so a tag is of one delivery only, whichever consumer has it.
 
 cimport cython
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire.flight cimport Flight
+from fanlight_broker.wire.handover cimport hand_over, passes
 from fanlight_broker.wire.inflight cimport TagCounter
 from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.message cimport Message
@@ -57,20 +59,42 @@ cdef class NamedQueue(Members):
     cdef int enter(self, Message message) except -1
     cdef int call_readers(self) except -1
     cdef int hold(self, Flight flight) except -1
+    cdef inline bint has_room(self, Window window) noexcept:
+        return window.open and window.sent < window.inflight_max and not window.box.refill
+
     cdef inline Window taker(self):
-        """The next consumer that has room, in turn among those of the highest rank, or None."""
-        cdef Py_ssize_t i, at, n = 1 if self.single and self.windows else len(self.windows)
+        """The next consumer that has room, in turn among those of the highest rank, or None. One whose outbox is to
+        drain first gets more when it has.
+        """
+        cdef Py_ssize_t i, at = 0, n = PyList_GET_SIZE(self.windows)
         cdef Window window, best = None
+        if n == 1 or (n and self.single):
+            window = <Window> PyList_GET_ITEM(self.windows, 0)
+            self.turn = 1
+            return window if self.has_room(window) else None
         for i in range(n):
             at = (self.turn + i) % n
-            window = <Window> self.windows[at]
-            if window.open and window.sent < window.inflight_max and (best is None or window.rank > best.rank):
+            window = <Window> PyList_GET_ITEM(self.windows, at)
+            if self.has_room(window) and (best is None or window.rank > best.rank):
                 best = window
                 if not self.ranked:
                     break
         if best is not None:
             self.turn = (at if not self.ranked else self.windows.index(best)) + 1
         return best
+
+    cdef inline bint pass_on(self, FanoutState* publication) except -1:
+        """Hand a message over to the next consumer. False: it is for the queue."""
+        cdef Py_ssize_t turn = self.turn
+        cdef Window window
+        if self.holding or PyList_GET_SIZE(self.windows) == 0 or not passes(self.queue, publication):
+            return False
+        window = self.taker()
+        if window is not None and hand_over(window, publication):
+            self.published += 1
+            return True
+        self.turn = turn
+        return False
 
     cdef inline bint is_guest(self, Window window) except -1:
         return self.guests > 0 and window in self.windows[-self.guests:]

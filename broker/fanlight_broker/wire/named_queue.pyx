@@ -20,7 +20,6 @@ from libc.math cimport INFINITY
 from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire.flight cimport ENDED, Flight
-from fanlight_broker.wire.handover cimport hand_over, passes
 from fanlight_broker.wire.hidden cimport unseen
 from fanlight_broker.wire.inflight cimport CountingTags, TagCounter
 from fanlight_broker.wire.outbox cimport Outbox, absent
@@ -88,14 +87,10 @@ cdef class NamedQueue(Members):
 
     cdef bint give(self, Outbox publisher, FanoutState* publication) except -1:
         """Take a message in, and give it to a consumer that has room."""
-        cdef Py_ssize_t turn = self.turn
         if self.recorder is not None:
             return self.keep_record(publisher, publication)
-        if not self.holding and passes(self.queue, publication) and hand_over(self.taker(), publication):
-            self.published += 1
-            return True
-        self.turn = turn
-        self.enter(kept(publication))
+        if not self.pass_on(publication):
+            self.enter(kept(publication))
         return True
 
     cdef int enter(self, Message message) except -1:
@@ -114,6 +109,8 @@ cdef class NamedQueue(Members):
             window = self.taker()
             if window is not None:
                 window.pump(now - 1 if late else now)
+                if self.queue.length and not late:    # it had no room after all: another may
+                    self.feed(now)
         if late and self.queue.length and (self.queue.in_order or not waiting):
             self.queue.expire(now)
         return 0

@@ -63,6 +63,7 @@ cdef inline bint encode_own(FanoutState* publication, Variant variant, Message o
 # Entering a `try` costs 60 to 100 instructions, as much as a copy. So what runs for each copy is called unchecked: a
 # result of -1 says that it has raised, and only then a `try` is entered around `raised`, which passes the exception on.
 ctypedef bint (*Prepare)(FanoutState*, Variant) noexcept
+ctypedef bint (*EncodeOwn)(FanoutState*, Variant, Message, bint, double) noexcept
 
 cdef inline int raised() except -1:
     """Raise the exception that an unchecked call has left. Nothing else may be done between the two."""

@@ -34,7 +34,7 @@ cdef void* owned(part) noexcept:
 cdef Message kept(FanoutState* publication):
     """The message, owning its octets: itself, or one copy for everybody who keeps it."""
     cdef Message message = <Message> publication.message
-    if message.topic_octets is not None:
+    if message.fields_octets is not None:
         return message
     own_parts(publication)
     if publication.copy is NULL:
@@ -70,7 +70,10 @@ cdef bint encode(FanoutState* publication, Variant variant, bint again, double n
     again  a copy was sent before, and may have arrived
     now    0 for a message that is published at this moment; else for the seconds that are left of its time
     """
-    cdef Message own = for_format(publication, variant.format)
+    cdef Message own = <Message> publication.message
+    if own.format.family is variant.format.family:    # mostly
+        return encode_own(publication, variant, own, again, now)
+    own = for_format(publication, variant.format)
     if own is not None:
         return encode_own(publication, variant, own, again, now)
     variant.written = variant.plain = variant.firm = False

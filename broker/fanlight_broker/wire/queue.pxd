@@ -10,8 +10,10 @@ from libc.stdint cimport uint64_t
 
 from fanlight_broker.wire.backlog cimport Backlog
 from fanlight_broker.wire.flight cimport Flight, Source
+from fanlight_broker.wire.flight_row cimport FlightRow
 from fanlight_broker.wire.journal cimport QueueJournal
 from fanlight_broker.wire.ledger cimport Account, Ledger
+from fanlight_broker.wire.levels cimport Levels
 from fanlight_broker.wire.message cimport Message, Variant
 
 cdef enum Discard:    # why a message is in its queue no more, without having been acknowledged
@@ -37,7 +39,7 @@ cdef class Queue:
     cdef:
         Ledger ledger
         readonly Account account      # of the principal it is kept for, or None
-        object flights                # deque, oldest first; or Levels
+        object flights                # FlightRow, oldest first; or Levels; or NOTHING
         Py_ssize_t length
         public QueueJournal journal   # of what must survive a restart; None: nothing does
         public Backlog backlog        # None: all of it is in memory
@@ -83,8 +85,20 @@ cdef class Queue:
     cdef int bring_in(self, Flight flight) except -1
     cdef int drop_apart(self, Flight flight) except -1
     cdef Py_ssize_t purge(self, Py_ssize_t most) except -1
+    cdef inline int add_last(self, Flight flight) except -1:
+        if self.priorities:
+            return (<Levels> self.flights).append(flight)
+        return (<FlightRow> self.flights).append(flight)
+
+    cdef inline Flight take_first(self):
+        return (<Levels> self.flights).popleft() if self.priorities else (<FlightRow> self.flights).popleft()
+
     cdef inline Py_ssize_t size_of(self, Message message) noexcept:
         return message.payload_size if self.by_bodies else message.bytes_held()
+
+    cdef inline bint bounds_admit(self, Message message) noexcept:
+        """Has it a place for a message that does not stay there?"""
+        return self.apart < self.messages_max and self.nbytes + self.size_of(message) <= self.bytes_max
 
     cdef inline bint outlived(self, Flight flight, double now) noexcept:
         return flight.message.expires_at <= now or flight.since + self.ttl <= now

@@ -16,11 +16,12 @@ cimport cython
 from cpython.list cimport PyList_GET_SIZE
 from libc.stdint cimport uint32_t, uint64_t
 
-from fanlight_broker.wire.flight cimport Flight
+from fanlight_broker.wire.flight cimport ENDED, Flight
+from fanlight_broker.wire.frames cimport FIRM, MESSAGE
 from fanlight_broker.wire.inflight cimport Inflight, ReusedTags
 from fanlight_broker.wire.journal cimport JournalPosition, QueueJournal
 from fanlight_broker.wire.ledger cimport Ledger
-from fanlight_broker.wire.message cimport Message, Variant
+from fanlight_broker.wire.message cimport Message, Variant, uint16_into
 from fanlight_broker.wire.outbox cimport Outbox, Owner
 from fanlight_broker.wire.publication cimport FanoutState
 from fanlight_broker.wire.queue cimport Consumer, Consumers, Queue
@@ -91,6 +92,23 @@ cdef class Window:
             self.ledger.redelivered += 1
         return flight.variant.format.address(flight.variant, self.number, flight.tag, flight.attempt)
 
+    cdef inline int put(self, Flight flight) except -1:
+        """Put it into the outbox; its variant's template is made for it."""
+        cdef Variant variant = flight.variant
+        cdef Outbox outbox = self.box
+        if variant.hole_size == 2:
+            uint16_into(variant.head + variant.hole, <uint32_t> flight.tag)
+        elif self.hub is not None:
+            self.address(flight)
+        if variant.shared is NULL:
+            outbox.put(variant.head, variant.head_size, variant.body, variant.body_size, 0, MESSAGE | FIRM)
+        else:
+            outbox.put_shared(variant.head, variant.head_size, <bytes> variant.shared, 0, MESSAGE | FIRM)
+        self.ledger.payload_out += flight.message.payload_size
+        if variant.stateful:
+            variant.format.sent(variant)
+        return 0
+
     cdef inline int count_acknowledged(self, Py_ssize_t flights) noexcept:
         self.ledger.acknowledged += flights
         if self.hub is not None:
@@ -101,6 +119,18 @@ cdef class Window:
         self.ledger.stored += octets
         if self.queue.account is not None:
             self.queue.account.count_for_all(octets)
+        return 0
+
+    cdef inline int send_off(self, Flight flight) except -1:
+        """The same, which acknowledges it: it needs no tag."""
+        if flight.number and self.queue.journal is not None:
+            self.queue.journal.removed(flight)
+        self.put(flight)
+        self.count_acknowledged(1)
+        self.ended_flights += 1
+        flight.state = ENDED
+        flight.message.drop_holder(self.ledger, self.queue.account)
+        flight.message = None
         return 0
 
     cdef int offer(self, FanoutState* publication, Variant variant, Consumer consumer) except -1
@@ -116,5 +146,6 @@ cdef class Window:
     cdef bint send(self, FanoutState* publication, Flight flight, double now) except -1
     # For the protocol, which knows what an acknowledgement means.
     cdef int acknowledged(self, Flight flight, double now) except -1
+    cdef Py_ssize_t acknowledged_up_to(self, uint64_t tag, double now) except -1
     cdef int give_up_message(self, Flight flight) except -1
     cdef int refused(self, Flight flight, double now) except -1

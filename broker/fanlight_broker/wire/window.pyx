@@ -16,12 +16,11 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fanlight_broker.wire.debug cimport check
 from fanlight_broker.wire.flight cimport ENDED, SENT, TAG_ONLY, Flight
-from fanlight_broker.wire.frames cimport FIRM, MESSAGE
 from fanlight_broker.wire.hidden cimport unseen
 from fanlight_broker.wire.inflight cimport CountingTags, ReusedTags, TagCounter
 from fanlight_broker.wire.journal cimport QueueJournal
 from fanlight_broker.wire.ledger cimport CONVERSION, Pot
-from fanlight_broker.wire.message cimport HOLDER, Message, Variant, uint16_into
+from fanlight_broker.wire.message cimport HOLDER, Message, Variant
 from fanlight_broker.wire.outbox cimport Outbox, Owner, absent
 from fanlight_broker.wire.publication cimport FanoutState, begin, converted, encode, finish, kept, prepare
 from fanlight_broker.wire.queue cimport UNDELIVERABLE, Consumer, Consumers, Queue, new_flight
@@ -129,24 +128,11 @@ cdef class Window:
 
     cdef int launch(self, Flight flight) except -1:
         """Put it into the outbox; its variant's template is made for it."""
-        cdef Variant variant = flight.variant
-        cdef Outbox outbox = self.box
         flight.counted = True
         flight.state = SENT
-        flight.qos = min(variant.qos, flight.message.qos)
+        flight.qos = min(flight.variant.qos, flight.message.qos)
         self.sent += 1
-        if variant.hole_size == 2:
-            uint16_into(variant.head + variant.hole, <uint32_t> flight.tag)
-        elif self.hub is not None:
-            self.address(flight)
-        if variant.shared is NULL:
-            outbox.put(variant.head, variant.head_size, variant.body, variant.body_size, 0, MESSAGE | FIRM)
-        else:
-            outbox.put_shared(variant.head, variant.head_size, <bytes> variant.shared, 0, MESSAGE | FIRM)
-        self.ledger.payload_out += flight.message.payload_size
-        if variant.stateful:
-            variant.format.sent(variant)
-        return 0
+        return self.put(flight)
 
     cdef int assign(self, Flight flight) except -1:
         """Give it a tag that is not in use."""
@@ -233,13 +219,19 @@ cdef class Window:
 
     def acknowledge_up_to(self, uint64_t tag, double now):
         """The flights with this tag and all before it end, where tags count upwards. Returns how many."""
-        cdef list flights = (<CountingTags?> self.inflight).up_to(tag)
-        cdef Flight flight
-        for flight in flights:
+        return self.acknowledged_up_to(tag, now)
+
+    cdef Py_ssize_t acknowledged_up_to(self, uint64_t tag, double now) except -1:
+        cdef CountingTags inflight = <CountingTags?> self.inflight
+        cdef Flight flight = inflight.oldest()
+        cdef Py_ssize_t before = inflight.count
+        while flight is not None and flight.tag <= tag:
             self.end_flight(flight)
-        self.count_acknowledged(len(flights))
+            flight = inflight.oldest()
+        before -= inflight.count
+        self.count_acknowledged(before)
         self.pump(now)
-        return len(flights)
+        return before
 
     # -- room for more ----------------------------------------------------------------------------------------------
 
@@ -280,7 +272,7 @@ cdef class Window:
         cdef bint sent
         cdef Py_ssize_t work = SENDING
         self.resting = False
-        while self.open and self.waits() and self.sent < self.inflight_max:
+        while self.open and self.waits() and self.sent < self.inflight_max and not (self.automatic and self.box.closed):
             flight = self.following(now)
             if flight is None:
                 break
@@ -292,8 +284,13 @@ cdef class Window:
                 finish(&publication)
             if not sent:
                 break
-            if self.ledger.worked(work) and self.sent and self.hub is None:    # nobody would resume a hub's
+            if not self.ledger.worked(work):
+                continue
+            if self.hub is None and self.sent:
                 self.resting = True
+                break
+            if self.automatic and self.box.size:    # nothing else bounds it: no acknowledgement is to come
+                self.box.refill = True
                 break
         if self.box.crowded and not self.queue.over(1):
             self.box.crowded = False
@@ -325,7 +322,7 @@ cdef class Window:
                 self.end_flight(flight)
             else:
                 (self.queue if consumer is None else consumer.queue).lose(flight, UNDELIVERABLE)
-        elif self.sent and not self.box.has_room(size):
+        elif (self.sent or (self.automatic and self.box.size)) and not self.box.has_room(size):
             if tagged:
                 if self.again is None:
                     self.again = unseen(deque())
@@ -349,8 +346,11 @@ cdef class Window:
                 message.add_holder(self.ledger, self.queue.account)
                 message.drop_holder(self.ledger, consumer.queue.account)
             check(variant.serial == publication.serial, b"a template of another publication is copied")
-            self.assign(flight)
-            self.launch_synced(flight)
+            if self.automatic:
+                self.send_off(flight)
+            else:
+                self.assign(flight)
+                self.launch_synced(flight)
         return True
 
     def advance(self, double now):

@@ -25,6 +25,8 @@ STEPS_AT_ONCE: Final = 64  # of a commit, between two looks at the time
 
 
 class AmqpChannel:
+    __slots__ = ("connection", "consumers", "entities", "is_open", "number", "publisher", "transaction")
+
     def __init__(self, connection: ConnectionSide, number: int) -> None:
         self.connection = connection
         self.number = number
@@ -32,6 +34,7 @@ class AmqpChannel:
         self.entities = ChannelEntities(self)
         self.consumers = ChannelConsumers(self)
         self.publisher = ChannelPublisher(self)
+        connection.lane.track(number, self.consumers.tags)
         self.transaction: ChannelTransaction | None = None
 
     def queue(self, name: str) -> DeclaredQueue:

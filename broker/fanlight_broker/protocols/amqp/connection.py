@@ -49,6 +49,9 @@ class AmqpConnection(AmqpHandshake):
     """The protocol side of one connection."""
 
     log = event_log.get("amqp")
+    __slots__ = (
+        "_beaten_at", "_full_since", "_looked_at", "_said_blocked", "_vhost", "_vhosts", "counts", "done", "gave_up",
+    )  # fmt: skip
 
     def __init__(
         self, options: AmqpOptions, counts: AmqpCounts, vhosts: Vhosts, broker: Broker, transport: Transport,
@@ -78,6 +81,11 @@ class AmqpConnection(AmqpHandshake):
     @property
     def subscriber(self) -> Subscriber:
         return self.core_client.subscriber
+
+    @property
+    def restricted(self) -> bool:
+        """May there be something that its client may not do?"""
+        return self.broker.enforcement.badge_of(self.subscriber) is not None
 
     # -- answers ----------------------------------------------------------------------------------------------------
 

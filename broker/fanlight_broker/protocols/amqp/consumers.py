@@ -1,12 +1,11 @@
 """Consumers of one channel, its deliveries and their acknowledgements (1.8.3).
 
-A delivery's tag counts on the channel; `format.ChannelTags` has whose it is. basic.get is a consumer, too, which is
-open for one message at a time and counts for nobody.
+A delivery's tag counts on the channel; `ChannelTags` has whose it is, and the lane does most acknowledgements with that
+alone. basic.get is a consumer, too, which is open for one message at a time and counts for nobody.
 """
 
 from collections.abc import Iterable
 from functools import partial
-from itertools import takewhile
 from math import inf
 from typing import Any, Final
 
@@ -14,11 +13,12 @@ from fanlight_broker import event_log
 from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.protocols.amqp import basic_methods as basic
 from fanlight_broker.protocols.amqp.channel_consumer import ChannelConsumer
+from fanlight_broker.protocols.amqp.channel_tags import ChannelTags
 from fanlight_broker.protocols.amqp.content_frames import DeliverWriter, get_writer
 from fanlight_broker.protocols.amqp.delivery_times import DeliveryTimes
 from fanlight_broker.protocols.amqp.direct_reply import DIRECT_REPLY, DirectReplies
 from fanlight_broker.protocols.amqp.errors import AmqpError
-from fanlight_broker.protocols.amqp.format import AmqpDeliveryFormat, ChannelTags
+from fanlight_broker.protocols.amqp.format import AmqpDeliveryFormat
 from fanlight_broker.protocols.amqp.methods import method_frame
 from fanlight_broker.protocols.amqp.options import CONSUMERS_MAX, GETTERS
 from fanlight_broker.protocols.amqp.prefetch import ChannelPrefetch, Delivery
@@ -41,17 +41,23 @@ from fanlight_broker.wire.operating import read_soon
 log: Final = event_log.get("amqp")
 
 RANK_MOST: Final = 2**31 - 1  # x-priority of a consumer
+LAST_TAG: Final = 2**64 - 1
 
 
 class ChannelConsumers:
+    __slots__ = (
+        "_broker", "_by_number", "_by_tag", "_channel", "_connection", "_forgetting", "_getters", "_lost_up_to",
+        "_numbers", "_times", "_together", "prefetch", "replies", "tags", "transaction",
+    )  # fmt: skip
+
     def __init__(self, channel: ChannelSide) -> None:
         self._channel = channel
         self._connection = channel.connection
         self._broker = channel.connection.broker
-        self.tags = ChannelTags(self._settle_soon, self._shut)
+        self.tags = ChannelTags(self._shut)
         self.replies = DirectReplies(channel)
         self.transaction: ChannelTransaction | None = None
-        self._times = DeliveryTimes()
+        self._times: DeliveryTimes | None = None  # as long as something is not acknowledged
         self.prefetch = 0  # of consumers that begin from now on; 0: the broker's limit
         self._by_tag: dict[str, ChannelConsumer] = {}
         self._by_number: dict[int, ChannelConsumer] = {}
@@ -126,6 +132,8 @@ class ChannelConsumers:
                 stream.close()
             raise
         core.window.automatic = method.no_ack
+        if stream is None:
+            self.tags.windows[number] = core.window
         consumer = ChannelConsumer(number, tag, queue, core.window, core, method.no_ack, stream=stream)
         self._by_tag[tag] = self._by_number[number] = consumer
         queue.consumers += 1
@@ -170,7 +178,7 @@ class ChannelConsumers:
         if consumer is None or consumer.core is None:
             return
         consumer.cancelled = True
-        self._settle()
+        self.tags.windows.pop(consumer.number, None)  # its last acknowledgement ends it
         if consumer.window.in_flight and not consumer.inside.single:
             # What it has may still be acknowledged: it leaves when all of that is.
             self._broker.queues.change(consumer.core, paused=True)
@@ -182,6 +190,7 @@ class ChannelConsumers:
         """What it has not acknowledged is for others."""
         if self._by_number.pop(consumer.number, None) is None:
             return
+        self.tags.windows.pop(consumer.number, None)
         if consumer.window.in_flight or consumer.stream is not None:
             self._lose_deliveries()
         if consumer.stream is not None:
@@ -197,6 +206,7 @@ class ChannelConsumers:
         consumer = self._by_number.pop(number, None)
         if consumer is None:
             return
+        self.tags.windows.pop(number, None)
         if consumer.stream is not None:
             consumer.stream.close()
         self._lose_deliveries()
@@ -221,16 +231,13 @@ class ChannelConsumers:
     def _forget_lost(self) -> None:
         """In one pass, for all consumers that have gone in a turn."""
         self._forgetting = False
-        deliveries = self.tags.deliveries
-        lost = [tag for tag, (number, _) in deliveries.items() if number not in self._by_number]
-        self._together.freed([deliveries.pop(tag) for tag in lost])
+        self._together.freed(self.tags.take_all_but(self._by_number))
         if self._channel.is_open:
             self._together.settle(self._broker.ledger.now)
             self._broker.finish()
 
     def end_all(self, now: float) -> None:
         """The channel is closed, or its connection has ended."""
-        self._settle()
         for consumer in self._by_number.values():
             consumer.inside.pause(consumer.window)  # what one gives back is not for another that goes as well
         for consumer in [*self._by_number.values()]:
@@ -240,7 +247,7 @@ class ChannelConsumers:
                 self._connection.vhost.left(consumer.queue)
         self.replies.end()
         self._by_tag.clear()
-        self.tags.deliveries.clear()
+        self.tags.clear()
 
     def recheck(self, now: float) -> None:
         """Its client has other permissions: consumers that it may not have any more end."""
@@ -250,7 +257,13 @@ class ChannelConsumers:
 
     def overdue(self, timeout: float, now: float) -> bool:
         """Has a delivery not been acknowledged in time? What a transaction keeps has been."""
-        return self._times.overdue(next(iter(self.tags.deliveries), None), self.tags.last, timeout, now)
+        oldest = self.tags.oldest
+        if oldest is None:
+            self._times = None
+            return False
+        if self._times is None:
+            self._times = DeliveryTimes()
+        return self._times.overdue(oldest, self.tags.last, timeout, now)
 
     def drained(self, now: float) -> None:
         """The outbox has room again."""
@@ -292,7 +305,8 @@ class ChannelConsumers:
             return
         if self.tags.last == before:
             self._channel.send(basic.BasicGetEmpty())
-        self._settle()
+        if getter.automatic:
+            getter.window.acknowledge_up_to(LAST_TAG, now)
         self._drop_idle(getter, now)
 
     def _getter(self, queue: DeclaredQueue, *, automatic: bool) -> ChannelConsumer:
@@ -361,10 +375,7 @@ class ChannelConsumers:
         """Keep it for the commit, if the channel has transactions. Raises AmqpError 406."""
         if self.transaction is None:
             return False
-        if multiple:
-            tags = list(takewhile(lambda each: not tag or each <= tag, self.tags.deliveries))
-        else:
-            tags = [tag] if tag in self.tags.deliveries else []
+        tags = self.tags.up_to(tag) if multiple else [tag] if tag in self.tags else []
         taken = self._taken(tag, multiple=multiple)
         self.transaction.keep(HeldAnswer(requeue, multiple, tags, taken))
         return True
@@ -377,11 +388,8 @@ class ChannelConsumers:
 
     def roll_back(self, answers: list[HeldAnswer]) -> None:
         """The tags may be used again."""
-        deliveries = self.tags.deliveries
         for answer in answers:
-            deliveries.update(zip(answer.tags, answer.deliveries, strict=True))
-        for tag in sorted(deliveries):
-            deliveries.move_to_end(tag)
+            self.tags.put_back(answer.tags, answer.deliveries)
 
     def recover(self, method: basic.BasicRecover | basic.BasicRecoverAsync, now: float) -> None:
         if not method.requeue:
@@ -392,22 +400,15 @@ class ChannelConsumers:
 
     def _taken(self, tag: int, *, multiple: bool) -> list[tuple[int, int]]:
         """Deliveries (consumer, tag of the queue) that are dealt with now, oldest first. Raises AmqpError 406."""
-        deliveries = self.tags.deliveries
         if not multiple or tag:
-            if tag not in deliveries:
+            if tag not in self.tags:
                 if 0 < tag <= self._lost_up_to and not multiple:
                     return []
                 if not (multiple and 0 < tag <= self._lost_up_to):
                     raise AmqpError(ReplyCode.PRECONDITION_FAILED, f"unknown delivery tag {tag}")
             elif not multiple:
-                return [deliveries.pop(tag)]
-        found = []
-        while deliveries:
-            first = next(iter(deliveries))
-            if tag and first > tag:
-                break
-            found.append(deliveries.pop(first))
-        return found
+                return [self.tags.take(tag)]
+        return self.tags.take_up_to(tag)
 
     def _give_back(self, taken: Iterable[tuple[int, int]], now: float, *, requeue: bool) -> None:
         """The newest first: each goes in front of those behind it. Meanwhile their consumers get nothing."""
@@ -432,23 +433,6 @@ class ChannelConsumers:
         for consumer in touched:
             self._drop_idle(consumer, now)
         self._together.settle(now)
-
-    # -- what is acknowledged by being sent -------------------------------------------------------------------------
-
-    def _settle_soon(self) -> None:
-        self._broker.turns.later(self._settle_now)
-
-    def _settle_now(self) -> None:
-        self._settle()
-        self._broker.finish()
-
-    def _settle(self) -> None:
-        now = self._broker.ledger.now
-        for number, tag in self.tags.take_automatic().items():
-            consumer = self._by_number.get(number)
-            if consumer is not None:
-                consumer.window.acknowledge_up_to(tag, now)
-                self._drop_idle(consumer, now)
 
 
 def rank_of(priority: Any, queue: str) -> int:

@@ -56,6 +56,8 @@ class DeliverWriter:
     before: its frame up to the tag, the size in it left open; None if compiled code cannot write what follows.
     """
 
+    __slots__ = ("_counted", "_method", "before", "channel", "frame_max")
+
     def __init__(self, channel: int, consumer_tag: str, frame_max: int, *, counted: bool = False) -> None:
         self.channel = channel
         self.frame_max = frame_max

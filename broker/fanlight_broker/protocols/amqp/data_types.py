@@ -41,7 +41,10 @@ class OctetReader:
         return found
 
     def octet(self) -> int:
-        return self.take(1)[0]
+        if self.at >= self.end:
+            self.take(1)
+        self.at += 1
+        return self.octets[self.at - 1]
 
     def short(self) -> int:
         return int(self.number(UINT16))
@@ -53,7 +56,12 @@ class OctetReader:
         return int(self.number(UINT64))
 
     def short_string(self) -> str:
-        octets = self.take(self.octet())
+        at, octets = self.at, self.octets
+        if at < self.end and (stop := at + 1 + octets[at]) <= self.end:  # mostly, and quickly
+            self.at = stop
+            octets = octets[at + 1 : stop]
+        else:
+            octets = self.take(self.octet())
         try:
             return octets.decode()
         except UnicodeDecodeError as error:

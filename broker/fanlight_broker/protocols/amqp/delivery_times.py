@@ -13,6 +13,8 @@ READINGS: Final = 16  # within one time-out
 
 
 class DeliveryTimes:
+    __slots__ = ("_readings",)
+
     def __init__(self) -> None:
         self._readings: deque[tuple[float, int]] = deque()
 

@@ -26,6 +26,8 @@ PREFIX: Final = DIRECT_REPLY + "."
 class DirectReplies:
     """Of one channel, which has at most one such consumer."""
 
+    __slots__ = ("_connection", "_queue")
+
     def __init__(self, channel: ChannelSide) -> None:
         self._connection = channel.connection
         self._queue: DeclaredQueue | None = None

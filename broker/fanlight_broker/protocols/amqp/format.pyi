@@ -1,22 +1,11 @@
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, final
 
 from fanlight_broker.core.content import Content
+from fanlight_broker.protocols.amqp.channel_tags import ChannelTags
 from fanlight_broker.wire.message import Format, Message
 
 FORMAT: AmqpFormat
-
-@final
-class ChannelTags:
-    last: int
-    deliveries: OrderedDict[int, tuple[int, int]]
-    automatic: dict[int, int]
-    held: int
-    most: int
-    def __init__(self, settle: Callable[[], Any], shut: Callable[[], Any]) -> None: ...
-    def assign(self, number: int, tag: int) -> int: ...
-    def take_automatic(self) -> dict[int, int]: ...
 
 class AmqpFormat(Format):
     def read(self, message: Message) -> Content | None: ...

@@ -46,6 +46,11 @@ class AmqpHandshake(ProtocolConnection):
 
     protocol: Final = "amqp"
     lane: AmqpLane
+    # Beside the attributes that all protocols have: together they are too many for a dict with shared keys.
+    __slots__ = (
+        "_channels", "_exchange", "_identity", "_properties", "_shown", "_wants_blocked", "_wants_close", "at",
+        "channel_max", "frame_max", "heartbeat", "kombu", "login", "options", "phase", "wants_cancels",
+    )  # fmt: skip
 
     def __init__(
         self, options: AmqpOptions, broker: Broker, transport: Transport, shared: ReceiveBuffer, now: float

@@ -43,6 +43,7 @@ cdef class AmqpLane(Lane):
         Py_ssize_t fields_capacity
 
     cdef LaneChannel open_channel_of(self, int number)
+    cdef int acknowledge_deliveries(self, const unsigned char* at, double now) except -1
     cdef int forward_publish(self, const unsigned char* at, Py_ssize_t rest) except -1
     cdef bint is_login(self, const unsigned char* user, Py_ssize_t size) noexcept
     cdef Py_ssize_t content_size(self, const unsigned char* at, Py_ssize_t rest, PlainContent* content) noexcept

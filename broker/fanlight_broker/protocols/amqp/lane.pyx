@@ -1,5 +1,6 @@
 # cython: language_level=3
-"""The compiled lane of AMQP: whole frames out of the inbox (2.3.5), plain publishes to the queues. Drawn in lane.pxd.
+"""The compiled lane of AMQP: whole frames out of the inbox (2.3.5), plain publishes to the queues, acknowledgements to
+the windows of consumers. Drawn in lane.pxd.
 
 frames.py and publish.py do the same in Python, and are what tests compare with. A basic.publish is taken here if all of
 its frames have come, and nothing about it asks for a decision; else the method is at hand for Python, as it came.
@@ -39,6 +40,8 @@ cdef enum:
     HEARTBEAT = 8
     BASIC = 60
     PUBLISH_ID = 40
+    ACK_ID = 80
+    ACK_BODY = 13        # bytes of basic.ack: class, method, tag, `multiple`
     TX = 90
     COMMIT = 20
     MANDATORY = 1        # of the bits of basic.publish
@@ -108,7 +111,12 @@ cdef class AmqpLane(Lane):
                     and at[HEAD] == 0 and at[HEAD + 2] == 0:
                 return PUBLISH    # tx.commit: it stays at hand while it is held back
             if self.kind == METHOD:
-                event = self.forward_publish(at, rest) if self.sites is not None else FRAME
+                if self.sites is None:
+                    return FRAME
+                if self.body_size == ACK_BODY and at[HEAD + 1] == BASIC and at[HEAD + 3] == ACK_ID:
+                    event = self.acknowledge_deliveries(at, now)
+                else:
+                    event = self.forward_publish(at, rest)
                 if event != PASSED:
                     return event
                 if self.ledger.worked(self.work):
@@ -124,6 +132,10 @@ cdef class AmqpLane(Lane):
         made = self.channels[number] = LaneChannel(number, self.channels_opened)
         return made
 
+    def track(self, int number, tags):
+        """The deliveries of an open channel: what is acknowledged there needs no Python then."""
+        (<LaneChannel?> self.channels[number]).tags = tags
+
     def close_channel(self, int number):
         """Nothing is sent on it any more but its end, and what comes on it is for Python."""
         self.last_channel = None
@@ -136,6 +148,23 @@ cdef class AmqpLane(Lane):
             if found is not None:
                 self.last_channel = found
         return found
+
+    # -- basic.ack ---------------------------------------------------------------------------------------------------
+
+    cdef int acknowledge_deliveries(self, const unsigned char* at, double now) except -1:
+        """The basic.ack at hand: PASSED, or FRAME if it is for Python."""
+        cdef LaneChannel channel = self.open_channel_of(self.channel)
+        cdef uint64_t tag = 0
+        cdef int i
+        if at[HEAD] or at[HEAD + 2] or channel is None or channel.tags is None or channel.plain or channel.under_way:
+            return FRAME
+        for i in range(8):
+            tag = tag << 8 | at[HEAD + 4 + i]
+        if not channel.tags.acknowledge(tag, at[HEAD + 12] & 1, now):
+            return FRAME
+        self.work = 1    # what it sends, the window has counted
+        self.pass_frame()
+        return PASSED
 
     # -- basic.publish ----------------------------------------------------------------------------------------------
 
@@ -261,6 +290,7 @@ cdef class AmqpLane(Lane):
         memcpy(fields, PyBytes_AS_STRING(site.names), names)
         memcpy(fields + names, content.encoded, content.encoded_size)
         message.fields_at, message.fields_size = fields, size
+        message.topic_octets = site.topic    # all that are kept have the same
         message.topic_at, message.topic_size = PyBytes_AS_STRING(site.topic), PyBytes_GET_SIZE(site.topic)
         message.payload_at = <const char*> content.encoded + content.encoded_size + 1 + HEAD
         message.payload_size = <Py_ssize_t> content.body_size

@@ -4,6 +4,7 @@ The classes of the methods are in connection_methods, entity_methods and basic_m
 field is encoded. Who may send a method, and when, is in state.py.
 """
 
+import struct
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, get_type_hints
 
@@ -18,7 +19,7 @@ from fanlight_broker.protocols.amqp.data_types import (
     long_string,
     short_string,
 )
-from fanlight_broker.protocols.amqp.errors import AmqpError
+from fanlight_broker.protocols.amqp.errors import AmqpError, frame_error
 from fanlight_broker.protocols.amqp.field_table import encode_table, read_table
 from fanlight_broker.protocols.amqp.frames import FrameType, encode_frame
 from fanlight_broker.protocols.amqp.method_types import Wire
@@ -26,6 +27,7 @@ from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 
 AnyMethod = Any  # one of the classes of METHODS
 IDS_SIZE: Final = 4  # bytes
+BOTH_IDS: Final = struct.Struct(">HH")
 
 METHODS: Final[dict[tuple[int, int], type[AnyMethod]]] = {
     (10, 10): first.ConnectionStart,
@@ -121,11 +123,13 @@ class MethodLayout(NamedTuple):
     kind: type[AnyMethod]
     name: str  # as the specification writes it: queue.declare-ok
     wires: tuple[Wire, ...]
+    readers: tuple[Callable[[OctetReader], Any] | None, ...]  # of the wires; None of a bit
 
 
 def layout_of(kind: type[AnyMethod]) -> MethodLayout:
     hints = get_type_hints(kind, include_extras=True)
-    return MethodLayout(kind, spelled(kind.__name__), tuple(hints[each].__metadata__[0] for each in kind._fields))
+    wires = tuple(hints[each].__metadata__[0] for each in kind._fields)
+    return MethodLayout(kind, spelled(kind.__name__), wires, tuple(map(READERS.get, wires)))
 
 
 def spelled(name: str) -> str:
@@ -140,8 +144,9 @@ BY_KIND: Final = {layout.kind: layout for layout in LAYOUTS.values()}
 
 def ids_of(payload: bytes) -> tuple[int, int]:
     """Class and method of a method frame. Raises AmqpError."""
-    reader = OctetReader(payload[:IDS_SIZE], "a method frame")
-    return reader.short(), reader.short()
+    if len(payload) < IDS_SIZE:
+        raise frame_error(f"a method frame of {len(payload)} bytes")
+    return BOTH_IDS.unpack_from(payload)
 
 
 def name_of(method: AnyMethod | type[AnyMethod]) -> str:
@@ -157,15 +162,15 @@ def decode_method(payload: bytes) -> AnyMethod:
     reader = OctetReader(payload, layout.name, IDS_SIZE)
     values: list[Any] = []
     bits, mask = 0, 0
-    for wire in layout.wires:
-        if wire is Wire.BIT:
+    for read in layout.readers:
+        if read is None:
             if mask in (0, 1 << 8):
                 bits, mask = reader.octet(), 1
             values.append(bits & mask != 0)
             mask <<= 1
         else:
             mask = 0
-            values.append(READERS[wire](reader))
+            values.append(read(reader))
     reader.check_end()
     return layout.kind(*values)
 

@@ -8,7 +8,7 @@ Deliveries of basic.get, and what is acknowledged by being sent, do not count.
 from collections.abc import Collection, Iterable
 
 from fanlight_broker.protocols.amqp.channel_consumer import ChannelConsumer
-from fanlight_broker.protocols.amqp.format import ChannelTags
+from fanlight_broker.protocols.amqp.channel_tags import ChannelTags
 from fanlight_broker.protocols.amqp.options import GETTERS
 
 Delivery = tuple[int, int]  # number of the consumer, tag of the queue
@@ -16,6 +16,8 @@ Delivery = tuple[int, int]  # number of the consumer, tag of the queue
 
 class ChannelPrefetch:
     """consumers: those of the channel, as they are at each time."""
+
+    __slots__ = ("_consumers", "_tags", "_turn", "full")
 
     def __init__(self, tags: ChannelTags, consumers: Collection[ChannelConsumer]) -> None:
         self.full = False  # the consumers that count are paused
@@ -27,7 +29,7 @@ class ChannelPrefetch:
         """A new prefetch, from now on; 0: without a bound."""
         self._tags.most = most
         if most:
-            self._tags.held = sum(number < GETTERS for number, _ in self._tags.deliveries.values())
+            self._tags.held = self._tags.of_consumers
             if self._tags.held >= most:
                 self.shut()
         self.settle(now)

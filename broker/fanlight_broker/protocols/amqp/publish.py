@@ -52,6 +52,8 @@ class ContentUnderWay:
 
 
 class ChannelPublisher:
+    __slots__ = ("_channel", "_connection", "_content", "_shared", "transaction")
+
     def __init__(self, channel: ChannelSide) -> None:
         self._channel = channel
         self._connection = channel.connection

@@ -10,6 +10,7 @@
 cimport cython
 from libc.stdint cimport uint64_t
 
+from fanlight_broker.protocols.amqp.channel_tags cimport ChannelTags
 from fanlight_broker.protocols.amqp.exchange_routes cimport ExchangeRoutes, RouteRoom
 from fanlight_broker.protocols.amqp.exchanges.kept_answer cimport KeptAnswer
 from fanlight_broker.wire.badge cimport Badge
@@ -44,7 +45,7 @@ cdef class PublishSites:
     cdef PublishSite by_exchange(self, const unsigned char* octets, Py_ssize_t size)
     cdef int keep(self, bytes arguments, PublishSite site) except -1
 
-# One channel as the lane knows it: what a basic.publish on it needs.
+# One channel as the lane knows it: what a basic.publish and a basic.ack on it need.
 @cython.final
 cdef class LaneChannel:
     cdef:
@@ -54,6 +55,7 @@ cdef class LaneChannel:
         public bint plain                 # all of it goes through Python: it has been made transactional
         public bint confirming
         public uint64_t published         # since confirm.select
+        public ChannelTags tags           # of its deliveries; None: it has had no consumer
 
 # What all lanes count together: options.AmqpCounts, which has what Python counts, is one.
 cdef class PublishCounts:

@@ -1,6 +1,7 @@
 from collections.abc import Callable
 from typing import final
 
+from fanlight_broker.protocols.amqp.channel_tags import ChannelTags
 from fanlight_broker.protocols.amqp.exchange_routes import ExchangeRoutes, RouteRoom
 from fanlight_broker.protocols.amqp.exchanges.kept_answer import KeptAnswer
 from fanlight_broker.wire.route import Route
@@ -35,6 +36,7 @@ class LaneChannel:
     plain: bool
     confirming: bool
     published: int
+    tags: ChannelTags | None
     def __init__(self, number: int, serial: int) -> None: ...
 
 class PublishCounts:

@@ -28,6 +28,8 @@ def generated(prefix: str) -> str:
 class ChannelEntities:
     """What one channel does with queues and exchanges."""
 
+    __slots__ = ("_channel", "_connection", "last")
+
     def __init__(self, channel: ChannelSide) -> None:
         self._channel = channel
         self._connection = channel.connection
@@ -52,6 +54,8 @@ class ChannelEntities:
 
     def _check_queue(self, queue: DeclaredQueue) -> None:
         """May the client change or end it? Raises NotPermitted."""
+        if not self._connection.restricted:
+            return
         if queue.work.addressed:
             self._check(Action.QUEUE, subject_of(queue.work.name)[0])
         else:
@@ -148,9 +152,9 @@ class ChannelEntities:
 
         `amq.topic` checks the key itself, as a filter.
         """
-        if exchange == TOPIC_EXCHANGE:
-            return
         connection = self._connection
+        if exchange == TOPIC_EXCHANGE or not connection.restricted:
+            return
         connection.broker.enforcement.check_filter(
             connection.subscriber, Action.SUBSCRIBE, exchange_topic(exchange, key), SYNTAXES[SYNTAX], whole=True
         )

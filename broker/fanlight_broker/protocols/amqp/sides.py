@@ -33,6 +33,9 @@ class ConnectionSide(Protocol):
     def vhost(self) -> Vhost: ...
 
     @property
+    def restricted(self) -> bool: ...
+
+    @property
     def core_client(self) -> Client: ...
 
     @property

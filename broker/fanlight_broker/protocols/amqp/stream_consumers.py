@@ -18,6 +18,7 @@ from fanlight_broker.core.pools import Replaying
 from fanlight_broker.core.streams import StreamReading, StreamStart, check_replayer
 from fanlight_broker.protocols.amqp import convert
 from fanlight_broker.protocols.amqp.basic_methods import BasicDeliver
+from fanlight_broker.protocols.amqp.channel_tags import ChannelTags
 from fanlight_broker.protocols.amqp.content_frames import ids_octets, with_content
 from fanlight_broker.protocols.amqp.data_types import UINT64, short_string
 from fanlight_broker.protocols.amqp.errors import AmqpError
@@ -29,7 +30,6 @@ from fanlight_broker.protocols.amqp.field_table import (
     raw_entries,
 )
 from fanlight_broker.protocols.amqp.fields import TOPIC_EXCHANGE, MessageFields, pack_fields, unpack_fields
-from fanlight_broker.protocols.amqp.format import ChannelTags
 from fanlight_broker.protocols.amqp.properties import (
     NO_PROPERTIES,
     encode_properties,

@@ -215,7 +215,7 @@ def test_an_acknowledgement_for_a_queue_that_has_ended_is_no_mistake(world: Worl
     peer.consume()
     world.channel().say(entity.QueueDelete(queue="q"))
     peer.got()
-    assert not peer.protocol._channels[1].consumers.tags.deliveries
+    assert not peer.protocol._channels[1].consumers.tags
     peer.say(basic.BasicAck(1))
     assert peer.ask(first.ChannelFlow(True)) == first.ChannelFlowOk(True)
 

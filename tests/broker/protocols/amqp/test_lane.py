@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from fanlight_broker.protocols.amqp import basic_methods as basic
 from fanlight_broker.protocols.amqp import connection_methods as first
 from fanlight_broker.protocols.amqp import entity_methods as entity
+from fanlight_broker.protocols.amqp.channel_tags import ChannelTags
 from fanlight_broker.protocols.amqp.content_frames import DeliverWriter
 from fanlight_broker.protocols.amqp.data_types import UINT32, long_string
 from fanlight_broker.protocols.amqp.errors import AmqpError
 from fanlight_broker.protocols.amqp.field_table import DEPTH_MAX, encode_table
 from fanlight_broker.protocols.amqp.fields import SYNTAX, pack_fields
-from fanlight_broker.protocols.amqp.format import FORMAT, AmqpDeliveryFormat, ChannelTags
+from fanlight_broker.protocols.amqp.format import FORMAT, AmqpDeliveryFormat
 from fanlight_broker.protocols.amqp.methods import method_frame
 from fanlight_broker.protocols.amqp.plain_content import is_plain
 from fanlight_broker.protocols.amqp.properties import (
@@ -51,6 +52,7 @@ ARGUMENTS: tuple[dict[str, Any], ...] = (
     {"x-single-active-consumer": True},
 )
 SMALL_FRAMES = 4_096
+FOREVER = 1e18  # seconds
 
 
 class Side:
@@ -94,9 +96,11 @@ class Side:
         if confirming:
             self.writer.ask(entity.ConfirmSelect())
         if not compiled:
-            self.writer.protocol.lane.sites = None
-            for window in self.world.broker.queues.get("q").inside.windows:  # type: ignore[union-attr]
-                window.automatic = False
+            self.writer.protocol.lane.sites = self.reader.protocol.lane.sites = None
+            for name in ("q", "r"):
+                work = self.world.broker.queues.get(name)
+                assert work is not None
+                work.inside.queue.ttl = min(work.inside.queue.ttl, FOREVER)  # all messages go through the queue
 
     def counts(self, queue: str) -> int:
         """Messages that came to a queue."""
@@ -463,7 +467,7 @@ def test_a_delivery_is_the_one_that_python_writes(
     message = Message(FORMAT, b"topic", SYNTAX, bytes(size), fields=fields, expires_at=inf)
     writer = DeliverWriter(channel, tag, frame_max)
     head, tag_at, body = writer(message)
-    format = AmqpDeliveryFormat(ChannelTags(lambda: None, lambda: None), writer)
+    format = AmqpDeliveryFormat(ChannelTags(lambda: None), writer)
     written = frame_of(Variant(format), message)
     assert written is not None
     assert format.tag_at == tag_at

@@ -1,0 +1,85 @@
+"""Delivery tags of a channel against a dict in order: what is kept, and what acknowledgements take."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fanlight_broker.protocols.amqp.channel_tags import ChannelTags
+from fanlight_broker.protocols.amqp.content_frames import DeliverWriter
+from fanlight_broker.protocols.amqp.fields import SYNTAX, pack_fields
+from fanlight_broker.protocols.amqp.format import FORMAT, AmqpDeliveryFormat
+from fanlight_broker.protocols.amqp.options import GETTERS
+from fanlight_broker.protocols.amqp.prefetch import Delivery
+from fanlight_broker.wire.ledger import Ledger
+from fanlight_broker.wire.message import Message, Variant
+from fanlight_broker.wire.named_queue import NamedQueue
+from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.queue import Queue
+
+NUMBERS = (1, 2, GETTERS + 3)
+
+
+class Deliveries:
+    """One queue, a consumer for each number, and what is in flight to them by tag of the channel."""
+
+    def __init__(self) -> None:
+        self.tags, self.oracle = ChannelTags(lambda: None), dict[int, Delivery]()
+        ledger = Ledger(1 << 30, lambda: None)
+        self.queue = NamedQueue("q", Queue(ledger, 10_000, 1 << 30))
+        self.message = Message(FORMAT, b"t", SYNTAX, b"body", fields=pack_fields("", "q", b"\0\0"))
+        outbox = Outbox(ledger, 1 << 30, "pause")
+        self.windows = {}
+        for number in NUMBERS:
+            variant = Variant(AmqpDeliveryFormat(self.tags, DeliverWriter(1, "c", 131_072)))
+            self.windows[number] = self.queue.add(outbox, variant, number, 10_000, 1e9, None, None)
+
+    def deliver(self, number: int) -> None:
+        window = self.windows[number]
+        self.queue.fill(self.message, 0.0)
+        self.queue.begin(window, 0.0)
+        self.queue.pause(window)
+        self.oracle[self.tags.last] = (number, window.flights()[-1].tag)
+
+    def agree(self) -> None:
+        assert len(self.tags) == len(self.oracle)
+        assert self.tags.up_to(0) == list(self.oracle)
+        assert self.tags.oldest == next(iter(self.oracle), None)
+        assert self.tags.of_consumers == sum(number < GETTERS for number, _ in self.oracle.values())
+        assert [tag for tag in range(self.tags.last + 2) if tag in self.tags] == list(self.oracle)
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["deliver"] * 4 + ["take", "take up to", "take all but", "put back", "clear"]),
+        st.integers(0, 40),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(STEPS)
+def test_deliveries_are_those_of_a_dict(steps: list[tuple[str, int]]) -> None:
+    world = Deliveries()
+    tags, oracle = world.tags, world.oracle
+    for what, count in steps:
+        wanted = [tag for tag in oracle if tag <= count]
+        if what == "deliver":
+            for at in range(count % 8):
+                world.deliver(NUMBERS[(count + at * at) % len(NUMBERS)])
+        elif what == "take" and oracle:
+            tag = list(oracle)[count % len(oracle)]
+            assert tags.take(tag) == oracle.pop(tag)
+        elif what == "take up to" and wanted and count:
+            assert tags.take_up_to(count) == [oracle.pop(tag) for tag in wanted]
+        elif what == "take all but":
+            number = NUMBERS[count % len(NUMBERS)]
+            lost = [tag for tag, (of, _) in oracle.items() if of != number]
+            assert tags.take_all_but({number: None}) == [oracle.pop(tag) for tag in lost]
+        elif what == "put back" and wanted and count:
+            taken = tags.take_up_to(count)
+            assert tags.up_to(count) == []
+            tags.put_back(wanted, taken)
+        elif what == "clear" and count < 2:
+            tags.clear()
+            oracle.clear()
+        world.agree()

@@ -1,0 +1,102 @@
+"""What a consumer of a named queue is handed past the queue, and what happens where it cannot have it."""
+
+from typing import Any
+
+import pytest
+
+from fanlight_broker.protocols.amqp.channel_tags import ChannelTags
+from fanlight_broker.protocols.amqp.content_frames import DeliverWriter
+from fanlight_broker.protocols.amqp.fields import SYNTAX, pack_fields
+from fanlight_broker.protocols.amqp.format import FORMAT, AmqpDeliveryFormat
+from fanlight_broker.wire.fanout import publish
+from fanlight_broker.wire.ledger import Ledger
+from fanlight_broker.wire.message import Message, Variant
+from fanlight_broker.wire.named_queue import NamedQueue
+from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.queue import Queue
+from fanlight_broker.wire.route import Route
+from fanlight_broker.wire.window import Window
+
+
+class Hub:
+    """A queue, its consumers, and a publisher's route to it."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger(1 << 30, lambda: None)
+        self.queue = NamedQueue("q", Queue(self.ledger, 1_000, 1 << 20))
+        self.route = Route(b"\0t", [], [self.queue])
+
+    def consumer(self, *, automatic: bool, limit: int = 1 << 20, writer: Any = None, prefetch: int = 10) -> Window:
+        outbox = Outbox(self.ledger, limit, "pause")
+        tags = ChannelTags(lambda: None)
+        made = AmqpDeliveryFormat(tags, writer or DeliverWriter(1, "c", 131_072), automatic=automatic)
+        window = self.queue.add(outbox, Variant(made), 1, prefetch, 1e9, None, None)
+        window.automatic = automatic
+        self.queue.begin(window, 0.0)
+        return window
+
+    def publish(self, body: bytes = b"body") -> None:
+        message = Message(FORMAT, b"t", SYNTAX, body, fields=pack_fields("", "q", b"\0\0"))
+        assert publish(self.route, self.ledger, None, message) == 1
+
+
+def unwritable(message: Message) -> Any:
+    raise ValueError("no form for it")
+
+
+@pytest.mark.parametrize("automatic", [True, False])
+def test_a_message_that_cannot_be_written_is_its_consumers_fault(automatic: bool) -> None:
+    hub = Hub()
+    window = hub.consumer(automatic=automatic, writer=unwritable)
+    hub.publish()
+    assert window.outbox is not None
+    assert isinstance(window.outbox.fault, ValueError)
+    assert (len(hub.queue), hub.queue.discards, hub.ledger.stored) == (0, 1, 0)
+
+
+def test_a_consumer_whose_outbox_is_full_does_not_keep_the_others_waiting() -> None:
+    hub = Hub()
+    small, large = hub.consumer(automatic=True, limit=300), hub.consumer(automatic=True)
+    for number in range(12):
+        hub.publish(b"%d" % number * 100)
+    assert hub.queue.acknowledgements == 12
+    assert len(hub.queue) == 0
+    assert small.delivered < large.delivered
+    assert small.outbox is not None
+    assert small.outbox.refill
+
+
+def test_what_no_consumer_has_room_for_waits_and_is_sent_when_one_has() -> None:
+    hub = Hub()
+    window = hub.consumer(automatic=True, limit=300)
+    for _ in range(5):
+        hub.publish(b"x" * 200)
+    assert (window.delivered, len(hub.queue)) == (1, 4)
+    assert window.outbox is not None
+    for delivered in (2, 3, 4, 5):
+        window.outbox.read(1 << 20)
+        window.outbox.refill = False  # the core's flow does so, and tells the client
+        hub.queue.go_on(window, 0.0)
+        assert window.delivered == delivered
+    assert len(hub.queue) == 0
+
+
+def test_a_closed_outbox_takes_nothing_out_of_the_queue() -> None:
+    hub = Hub()
+    window = hub.consumer(automatic=True, limit=300)
+    for _ in range(3):
+        hub.publish(b"x" * 200)
+    assert window.outbox is not None
+    window.outbox.discard()
+    hub.queue.go_on(window, 0.0)
+    assert (window.delivered, len(hub.queue)) == (1, 2)
+
+
+def test_prefetch_bounds_what_is_handed_over() -> None:
+    hub = Hub()
+    window = hub.consumer(automatic=False, prefetch=3)
+    for _ in range(5):
+        hub.publish()
+    assert (window.in_flight, hub.queue.deliveries, len(hub.queue)) == (3, 3, 5)
+    assert window.acknowledge_up_to(2, 0.0) == 2
+    assert (window.in_flight, hub.queue.deliveries, len(hub.queue)) == (3, 5, 3)
