@@ -242,6 +242,7 @@ man: same-python $(STAMPS)/built
 
 # For Debian and Ubuntu, of the Python that the system has: PYTHON=/usr/bin/python3 where another one made $(VENV).
 deb: same-python $(STAMPS)/built
+	@$(PIP) install -c constraints.txt argparse-manpage
 	@sh scripts/build_deb.sh $(BIN)/python dist
 
 # VERSION is the one place; the copies that each distribution needs are written anew. NEW=0.2.0

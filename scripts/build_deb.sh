@@ -4,7 +4,8 @@
 #
 #   build_deb.sh PYTHON OUT [WHEELS]
 #
-# PYTHON  any Python with pip, of the version that the package is for: the system's python3 runs what it contains
+# PYTHON  any Python with pip, of the version that the package is for (the system's python3 runs what it contains), with
+#         the checkout and argparse-manpage installed: manual pages and completion are made from the commands
 # WHEELS  a folder with wheels of ours, to be taken as they are
 set -eu
 cd "$(dirname "$0")/.."
@@ -49,6 +50,9 @@ from ${command#*:} import main
 sys.exit(main())
 END
 done
+PYTHONPATH=. "$python" scripts/make_man.py "$source/man"
+printf 'man/fanlight.1\nman/fanlightd.8\n' > "$source/debian/fanlight.manpages"
+for shell in bash zsh fish; do "$python" -m fanlight.cli completion "$shell" > "$source/commands/$shell"; done
 date=$(date -R -d "@${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}")
 cat > "$source/debian/changelog" <<END
 fanlight ($version) stable; urgency=medium

@@ -38,10 +38,10 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
         "docs/namespaces.md", "docs/tls.md",
     ),
     "Operate": (
-        "docs/operations.md", "docs/dashboard.md", "docs/http-api.md", "docs/metrics.md",
+        "docs/operations.md", "docs/dashboard.md", "docs/admin-command.md", "docs/http-api.md", "docs/metrics.md",
         "docs/load-testing.md", "docs/state.md",
     ),
-    "Move": ("docs/migrate-nats.md", "docs/migrate-rabbitmq.md"),
+    "Move": ("docs/migrate-mosquitto.md", "docs/migrate-nats.md", "docs/migrate-rabbitmq.md"),
     "Analyse": ("docs/pipeline.md", "docs/pipeline-jobs.md", "docs/pipeline-broker.md", "docs/snapshots.md"),
     "Inside": ("ARCHITECTURE.md", "docs/matchcore.md", "docs/decisions/README.md", "CONTRIBUTING.md", "CHANGELOG.md"),
 }

@@ -106,6 +106,12 @@ def test_the_unit_is_valid_and_starts_what_is_there(root: Root) -> None:
     assert all((root.folder / path[1:]).exists() for path in started)
 
 
+def test_each_command_has_a_manual_page_and_completion(root: Root) -> None:
+    there = run("dpkg-deb", "--contents", root.package)
+    for path in ("man/man1/fanlight.1.gz", "man/man8/fanlightd.8.gz", "bash-completion/completions/fanlight"):
+        assert f"./usr/share/{path}\n" in there
+
+
 def test_both_commands_say_the_version_of_the_package(root: Root) -> None:
     version = run("dpkg-deb", "--field", root.package, "Version").strip()
     assert version in root.output("fanlightd", "--version")

@@ -24,7 +24,7 @@ from fanlight_broker.core.connection import FIRST_BYTES
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.net.handshake import Handshake, HandshakeOwner, HandshakeTurns, answer_and_close, first_bytes
 from fanlight_broker.net.proxies import Proxies
-from fanlight_broker.net.proxy_header import Origin
+from fanlight_broker.net.proxy_header import ProxyOrigin
 
 if TYPE_CHECKING:
     from fanlight_broker.net.poller import Poller
@@ -38,10 +38,10 @@ REST_SECONDS: Final = 1.0  # when there are no file descriptors left
 
 # Takes an accepted socket through its TLS handshake. Returns whether it is open afterwards. Raises OSError.
 Secure = Callable[[Handshake, socket.socket, float], Awaitable[bool]]
-Move = Callable[[Handshake, Origin, str], bool]
+Move = Callable[[Handshake, ProxyOrigin, str], bool]
 
 
-def _stay(handshake: Handshake, origin: Origin, stage: str) -> bool:
+def _stay(handshake: Handshake, origin: ProxyOrigin, stage: str) -> bool:
     """A listener without proxies moves nothing."""
     raise AssertionError("no proxies")
 

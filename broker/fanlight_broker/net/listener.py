@@ -24,7 +24,7 @@ from fanlight_broker.net.clock import wall
 from fanlight_broker.net.connection import Connection
 from fanlight_broker.net.handshake import Handshake, HandshakeTimes, HandshakeTurns
 from fanlight_broker.net.proxies import LoopPlain, PollerPlain, Proxies
-from fanlight_broker.net.proxy_header import Origin
+from fanlight_broker.net.proxy_header import ProxyOrigin
 from fanlight_broker.net.tls import Tls, serial_of
 from fanlight_broker.net.tls_handshake import LoopTls, PollerTls
 from fanlight_broker.net.tls_memory import TlsMemory
@@ -242,7 +242,7 @@ class Listener:
             return None
         return f"buffers of TLS connections of {self.broker.limits.tls_bytes_max} bytes (tls_bytes_max)"
 
-    def _move(self, handshake: Handshake, origin: Origin, stage: str) -> bool:
+    def _move(self, handshake: Handshake, origin: ProxyOrigin, stage: str) -> bool:
         """Count a connection for the address that its proxy has named (acceptor.Move)."""
         self._admission.leave(handshake.charged)
         handshake.charged = origin.address

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fanlight_broker.net.handshake import Handshake, readable
-from fanlight_broker.net.proxy_header import BLOCK_MAX, FIXED, Origin, parse
+from fanlight_broker.net.proxy_header import BLOCK_MAX, FIXED, ProxyOrigin, parse
 
 if TYPE_CHECKING:
     from fanlight_broker.net.poller import Poller
@@ -40,7 +40,7 @@ class Proxies:
         mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
         return any((mapped or found) in network for network in self._networks)
 
-    async def origin(self, handshake: Handshake, accepted: socket.socket, seconds: float) -> Origin:
+    async def origin(self, handshake: Handshake, accepted: socket.socket, seconds: float) -> ProxyOrigin:
         """Who the connection is from. Its header has been taken from the socket, and nothing behind it.
 
         On failure the socket is closed. Raises OSError, TimeoutError.
@@ -58,7 +58,7 @@ class Proxies:
         return found if found.address else found._replace(address=handshake.address, port=handshake.port)
 
 
-async def _header(accepted: socket.socket) -> Origin:
+async def _header(accepted: socket.socket) -> ProxyOrigin:
     """The header, which is left where it is. Raises OSError."""
     size, before = 1, -1
     while True:
@@ -70,7 +70,7 @@ async def _header(accepted: socket.socket) -> Origin:
             found = parse(begun)
         except ValueError as error:
             raise OSError(str(error)) from None
-        if isinstance(found, Origin):
+        if isinstance(found, ProxyOrigin):
             return found
         size, before = found, len(begun)
 

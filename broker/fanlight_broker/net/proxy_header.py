@@ -18,7 +18,7 @@ LOCAL, PROXY = 0x20, 0x21  # version and command
 ADDRESSES: Final = {0x11: struct.Struct("!4s4sHH"), 0x21: struct.Struct("!16s16sHH")}
 
 
-class Origin(NamedTuple):
+class ProxyOrigin(NamedTuple):
     """What a header says. size: its bytes, after which the client's own begin; address: "" if it names none."""
 
     size: int
@@ -26,7 +26,7 @@ class Origin(NamedTuple):
     port: int = 0
 
 
-def parse(begun: bytes) -> Origin | int:
+def parse(begun: bytes) -> ProxyOrigin | int:
     """The header that a connection begins with; or how many bytes must be there before more can be said.
 
     Raises ValueError for what is no header, or one that is too long.
@@ -38,7 +38,7 @@ def parse(begun: bytes) -> Origin | int:
     raise ValueError("it does not begin with a header of the PROXY protocol")
 
 
-def _version_1(begun: bytes) -> Origin | int:
+def _version_1(begun: bytes) -> ProxyOrigin | int:
     end = begun.find(b"\r\n", 0, LINE_MAX)
     if end < 0:
         if len(begun) >= LINE_MAX or not b"PROXY ".startswith(begun[:6]):
@@ -47,7 +47,7 @@ def _version_1(begun: bytes) -> Origin | int:
     words = begun[:end].split(b" ")
     size = end + 2
     if words[:2] == [b"PROXY", b"UNKNOWN"]:
-        return Origin(size)
+        return ProxyOrigin(size)
     if len(words) != 6 or words[0] != b"PROXY" or words[1] not in (b"TCP4", b"TCP6"):
         raise ValueError("its PROXY line is not `PROXY TCP4|TCP6 FROM TO PORT PORT`")
     kind = ipaddress.IPv4Address if words[1] == b"TCP4" else ipaddress.IPv6Address
@@ -56,7 +56,7 @@ def _version_1(begun: bytes) -> Origin | int:
         address, _ = kind(texts[0]), kind(texts[1])
     except ValueError:  # UnicodeDecodeError is one
         raise ValueError(f"its PROXY line has an address that is not {words[1].decode()}") from None
-    return Origin(size, str(address), _port(texts[2], texts[3]))
+    return ProxyOrigin(size, str(address), _port(texts[2], texts[3]))
 
 
 def _port(*texts: str) -> int:
@@ -66,7 +66,7 @@ def _port(*texts: str) -> int:
     return int(texts[0])
 
 
-def _version_2(begun: bytes) -> Origin | int:
+def _version_2(begun: bytes) -> ProxyOrigin | int:
     if len(begun) < FIXED:
         return FIXED
     command, family, length = begun[12], begun[13], int.from_bytes(begun[14:16])
@@ -79,8 +79,8 @@ def _version_2(begun: bytes) -> Origin | int:
         return size
     addresses = ADDRESSES.get(family)
     if command == LOCAL or addresses is None:
-        return Origin(size)
+        return ProxyOrigin(size)
     if length < addresses.size:
         raise ValueError(f"its PROXY header has {length} bytes, and its addresses take {addresses.size}")
     source, _, port, _ = addresses.unpack_from(begun, FIXED)
-    return Origin(size, str(ipaddress.ip_address(source)), port)
+    return ProxyOrigin(size, str(ipaddress.ip_address(source)), port)

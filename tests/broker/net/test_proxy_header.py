@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fanlight_broker.net.proxy_header import BLOCK_MAX, FIXED, LINE_MAX, SIGNATURE, Origin, parse
+from fanlight_broker.net.proxy_header import BLOCK_MAX, FIXED, LINE_MAX, SIGNATURE, ProxyOrigin, parse
 
 PORTS = st.integers(0, 65_535)
 TAILS = st.binary(max_size=40)
@@ -33,7 +33,7 @@ def test_a_header_is_found_whole_and_what_is_behind_it_is_not_touched(
     header: tuple[bytes, str, int], tail: bytes
 ) -> None:
     octets, address, port = header
-    assert parse(octets + tail) == Origin(len(octets), address, port)
+    assert parse(octets + tail) == ProxyOrigin(len(octets), address, port)
 
 
 @given(headers())
@@ -43,7 +43,7 @@ def test_byte_by_byte_it_asks_for_more_until_it_is_there(header: tuple[bytes, st
         found = parse(octets[:size])
         assert isinstance(found, int)
         assert size < found <= len(octets)
-    assert parse(octets) == Origin(len(octets), address, port)
+    assert parse(octets) == ProxyOrigin(len(octets), address, port)
 
 
 @pytest.mark.parametrize("octets", [
@@ -51,7 +51,7 @@ def test_byte_by_byte_it_asks_for_more_until_it_is_there(header: tuple[bytes, st
     version_2(0x20, 0x11, bytes(12)), version_2(0x21, 0x00, b""), version_2(0x21, 0x31, bytes(216)),
 ])  # fmt: skip
 def test_a_header_may_name_nobody(octets: bytes) -> None:
-    assert parse(octets + b"tail") == Origin(len(octets))
+    assert parse(octets + b"tail") == ProxyOrigin(len(octets))
 
 
 @pytest.mark.parametrize("octets", [
@@ -73,7 +73,7 @@ def test_nothing_else_comes_of_any_bytes(octets: bytes) -> None:
         found = parse(octets)
     except ValueError:
         return
-    if isinstance(found, Origin):
+    if isinstance(found, ProxyOrigin):
         assert 0 < found.size <= len(octets)
         assert not found.address or ipaddress.ip_address(found.address)
     else:
