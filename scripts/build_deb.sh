@@ -38,8 +38,9 @@ sed -i "s/@PYTHON@/$series/; s/@PYTHON_NEXT@/$next/" "$source/debian/control"
 cp deploy/systemd/fanlight.service "$source/debian/fanlight.service"
 printf '3.0 (native)\n' > "$work/format"; mkdir "$source/debian/source"; mv "$work/format" "$source/debian/source/format"
 mkdir "$source/text"
-cp README.md CHANGELOG.md "$source/text"  # where debhelper does not take it for a Debian changelog
-printf 'text/README.md\ntext/CHANGELOG.md\n' > "$source/debian/fanlight.docs"
+cp README.md "$source/text"
+cp CHANGELOG.md "$source/text/RELEASES.md"  # debhelper would take the other name for a Debian changelog
+printf 'text/README.md\ntext/RELEASES.md\n' > "$source/debian/fanlight.docs"
 # Isolated: neither PYTHONPATH nor a user's own packages reach the broker.
 for command in fanlightd:fanlight_broker.__main__ fanlight:fanlight.cli; do
   cat > "$source/commands/${command%%:*}" <<END
@@ -57,7 +58,7 @@ date=$(date -R -d "@${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null |
 cat > "$source/debian/changelog" <<END
 fanlight ($version) stable; urgency=medium
 
-  * See /usr/share/doc/fanlight/CHANGELOG.md.gz
+  * See /usr/share/doc/fanlight/RELEASES.md.gz
 
  -- The Fanlight developers <fanlight@localhost>  $date
 END

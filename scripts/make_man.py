@@ -22,7 +22,12 @@ def page(name: str) -> str:
         PAGES[name](), _data={"project_name": "Fanlight", "version": __version__, "manual_section": section,
                               "manual_title": "Fanlight"}, format="single-commands-section",
     )  # fmt: skip
-    return str(made)
+    summary = made.parser.description.strip().partition("\n")[0].rstrip(".")
+    head = f".SH NAME\n{made.parser.prog}"
+    text = str(made)
+    assert head in text
+    # mandb wants a line `name - summary` (man-pages(7)), which argparse-manpage writes for some forms of a page only.
+    return text.replace(head, f"{head} \\- {summary}", 1)
 
 
 def main(folder: str) -> None:

@@ -100,6 +100,8 @@ class Requests:
             return _json(403, {"error": str(error)})
         except BadQuery as error:
             return _json(400, {"error": str(error)})
+        except ConnectionError:  # the client has gone; aiohttp ends the connection
+            raise
         except Exception:
             _log.exception("request_failed", path=request.path)
             return _json(500, {"error": "an error in the broker; its log has the traceback"})

@@ -55,7 +55,8 @@ def test_a_header_may_name_nobody(octets: bytes) -> None:
 
 
 @pytest.mark.parametrize("octets", [
-    b"GET / HTTP/1.1\r\n", b"\x10\x10\0\4MQTT", b"\x16\x03\x01", b"POST / HTTP/1.1\r\n", b"PROXY TCP4 1.2.3.4 5.6.7.8 1\r\n",
+    b"GET / HTTP/1.1\r\n", b"\x10\x10\0\4MQTT", b"\x16\x03\x01", b"POST / HTTP/1.1\r\n",
+    b"PROXY TCP4 1.2.3.4 5.6.7.8 1\r\n",
     b"PROXY TCP4 1.2.3.4 5.6.7.8 1 65536\r\n", b"PROXY TCP4 1.2.3.4 5.6.7.8 -1 5\r\n", b"PROXY TCP4 ::1 ::1 1 2\r\n",
     b"PROXY TCP6 1.2.3.4 5.6.7.8 1 2\r\n", b"PROXY TCP4 1.2.3.4 5.6.7.8 1 2 3\r\n", b"PROXY TCP4 \xff 5.6.7.8 1 2\r\n",
     b"PROXY TCP4 " + b"1" * LINE_MAX, version_2(0x11, 0x11, bytes(12)), version_2(0x22, 0x11, bytes(12)),

@@ -56,6 +56,8 @@ class Dispatch:
             return self._problem(problem)
         except FanlightError as error:
             return self._problem(problem_of(error))
+        except ConnectionError:  # the client has gone; aiohttp ends the connection
+            raise
         except Exception:
             _log.exception("request_failed", path=request.path)
             return self._problem(ApiError(500, "an error in the broker; its log has the traceback"))
