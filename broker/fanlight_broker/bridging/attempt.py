@@ -327,6 +327,8 @@ class Attempt:
     def _pump(self) -> None:
         for end in self._ends:
             end.pump()
+        for source, relay in self._relays.items():
+            source.fill(full=relay.full)
         for end, relay in self._relays.items():
             if relay.refusal is not None and relay not in self._refusals_logged:
                 self._refusals_logged.add(relay)  # once a link and direction: the metrics have the number

@@ -10,6 +10,7 @@ from typing import Final
 
 import matchcore
 from fanlight_broker.bridging.topic_mapping import SYNTAX
+from fanlight_broker.core.interest import OCTETS_MAX
 
 TOPIC: Final = "$SYS/broker/interest"
 
@@ -33,6 +34,8 @@ class Interest:
         self._filters = self._read(payload)
 
     def _read(self, payload: bytes) -> matchcore.FilterIndex | None:
+        if len(payload) > OCTETS_MAX:  # a Fanlight says "everything" before that; it is read in one piece
+            return None
         try:
             said = json.loads(payload)
             if said["everything"] is not False:
@@ -45,8 +48,8 @@ class Interest:
             for number, filter in enumerate(sorted(filters)):
                 syntax, _, text = filter.partition(":")
                 index.insert(text, number, syntax=syntax)
-        except (ValueError, LookupError, TypeError, AttributeError):  # of a later version, or of somebody else
-            return None
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            return None  # of a later version, or of somebody else
         return index
 
     def wants(self, topic: str) -> bool:

@@ -37,6 +37,7 @@ class LinkEnd(asyncio.Protocol):
         self._handle, self._behind, self._lost = handle, behind, lost
         self._transport: asyncio.Transport | None = None
         self._held = False  # the other end does not take what comes here
+        self._full = False  # nor does what is in between
         self._turn_over = False
         self._ended = False
 
@@ -73,6 +74,12 @@ class LinkEnd(asyncio.Protocol):
         """Read nothing while the other end cannot pass it on."""
         self._held = held
         self._read_or_not()
+
+    def fill(self, *, full: bool) -> None:
+        """Read nothing while what has come fills the room between the ends."""
+        if full is not self._full:
+            self._full = full
+            self._read_or_not()
 
     def _work(self) -> None:
         """Handle what has come, as much as the turn allows."""
@@ -120,7 +127,7 @@ class LinkEnd(asyncio.Protocol):
     def _read_or_not(self) -> None:
         if self._transport is None or self._transport.is_closing():
             return
-        if self._held or self._turn_over:
+        if self._held or self._full or self._turn_over:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()

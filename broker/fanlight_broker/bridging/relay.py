@@ -3,7 +3,8 @@
     source --Publish--> take --mapped, marked--> target.publish --Settled--> settled --> source.acknowledge
 
 There is nothing here that must survive: what is not acknowledged is still the source's (decision 0029). In it are
-as many messages at most as the source may have on their way, its Receive Maximum.
+as many messages at most as the source may have on their way, its Receive Maximum, and WAITING_BYTES_MAX beside what is
+read at once.
 """
 
 from collections import deque
@@ -20,6 +21,7 @@ from fanlight_broker.protocols.mqtt.version import V5
 
 MARK: Final = "fanlight-bridged-by"  # the User Property with the name of a broker that a message has left by a bridge
 MARKS_MAX: Final = 16
+WAITING_BYTES_MAX: Final = 1024 * 1024  # of bodies that wait for room; past it the source is not read
 # Refusals that may be over later, such as a full store; all others say something about the message.
 LATER: Final = frozenset({ReasonCode.QUOTA_EXCEEDED, ReasonCode.SERVER_BUSY, ReasonCode.PACKET_IDENTIFIER_IN_USE})
 
@@ -62,12 +64,18 @@ class Relay:
         self._outward, self._broker = outward, broker
         self._wanted, self._crowded = wanted, crowded
         self._waiting: deque[tuple[Publish, int]] = deque()  # for room, each with its packet identifier at the source
+        self._waiting_bytes = 0
         self._left: dict[int, int] = {}  # copies that are not settled, by packet identifier, if there are several
         self.refusal: tuple[str, ReasonCode] | None = None  # the first, for the log
 
     def __len__(self) -> int:
         """Messages that wait for room."""
         return len(self._waiting)
+
+    @property
+    def full(self) -> bool:
+        """Whether nothing more should be read from the source until some of it has found room."""
+        return self._waiting_bytes > WAITING_BYTES_MAX
 
     def take(self, packet: Publish) -> None:
         """A message of the source."""
@@ -86,6 +94,7 @@ class Relay:
                     self._done(source_id)
             else:
                 self._waiting.append((copy, source_id))
+                self._waiting_bytes += len(copy.payload)
         self.advance()
 
     def advance(self) -> None:
@@ -93,6 +102,7 @@ class Relay:
         waiting, target = self._waiting, self._target
         while waiting and target.room:
             copy, source_id = waiting.popleft()
+            self._waiting_bytes -= len(copy.payload)
             if target.publish(copy, source_id):
                 continue
             self._counts.too_large += 1

@@ -5,7 +5,7 @@ and what follows is the same and matches the filter. As in mosquitto's `topic`, 
 route of one topic with another name on each side.
 
 A message says by its Subscription Identifiers which routes it came for; where the other side has none (3.1.1), its
-topic says it.
+topic says it. What the far side says counts only where the topic is one of that route.
 """
 
 from collections.abc import Sequence
@@ -83,7 +83,11 @@ class TopicMapping:
 
     def of(self, topic: str, identifiers: Sequence[int]) -> list[Mapped]:
         """Where a message goes: to each topic once, with the largest QoS of its routes."""
-        numbers = identifiers or self._index.match(topic, syntax=SYNTAX)
+        numbers: Sequence[int] = identifiers
+        if not identifiers or not self._outward:
+            # The far side may say anything: what is not on a topic of the route does not come in by it.
+            matched = self._index.match(topic, syntax=SYNTAX)
+            numbers = [number for number in identifiers if number in matched] if identifiers else matched
         found: dict[str, Mapped] = {}
         for number in numbers:
             route = self._routes.get(number)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fanlight_broker.bridging.client_state import ClientState, LinkState, Settled
-from fanlight_broker.bridging.relay import MARK, Relay, RelayCounts, TryLater
+from fanlight_broker.bridging.relay import MARK, WAITING_BYTES_MAX, Relay, RelayCounts, TryLater
 from fanlight_broker.bridging.topic_mapping import BridgeRoute, Direction, TopicMapping
 from fanlight_broker.protocols.mqtt.codec import decode, encode
 from fanlight_broker.protocols.mqtt.framing import PacketDecoder
@@ -90,6 +90,27 @@ def test_messages_wait_for_room_in_their_order() -> None:
     assert len(bridged.relay) == 2
     assert bridged.answer(1) == [PubAck(1)]
     assert [each.topic for each in bridged.far.heard() if isinstance(each, Publish)] == ["b"]
+
+
+def test_what_waits_for_room_is_bounded_in_bytes() -> None:
+    bridged = Bridged(far=Side(receive_maximum=1))
+    body = bytes(WAITING_BYTES_MAX // 2)
+    for packet_id in (1, 2, 3):
+        bridged.take("a", body, packet_id=packet_id)
+        assert not bridged.relay.full  # the first is on its way, two halves wait
+    bridged.take("a", body, packet_id=4)
+    assert bridged.relay.full
+    bridged.answer(1)
+    assert not bridged.relay.full
+
+
+def test_the_far_side_cannot_name_a_route_that_its_topic_is_not_of() -> None:
+    routes = (BridgeRoute("sensors/#", Direction.IN), BridgeRoute("alarms/#", Direction.IN, local_prefix="far/"))
+    mapping = TopicMapping(routes, outward=False)
+    assert mapping.of("commands/door", (1,)) == mapping.of("commands/door", (1, 2, 9)) == []
+    assert [each.topic for each in mapping.of("sensors/1", (1,))] == ["sensors/1"]
+    assert mapping.of("sensors/1", (2,)) == []  # its selector may be why the other one is not named
+    assert [each.topic for each in mapping.of("alarms/1", ())] == ["far/alarms/1"]
 
 
 def test_a_message_of_two_routes_is_acknowledged_when_both_copies_are() -> None:

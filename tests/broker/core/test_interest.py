@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fanlight_broker.bridging.interest import Interest
-from fanlight_broker.core.interest import EVERYTHING, PLACES_MAX
+from fanlight_broker.core.interest import EVERYTHING, OCTETS_MAX, PLACES_MAX
 from fanlight_broker.protocols.mqtt.packets import Subscription, Unsubscribe
 from tests.broker.protocols.mqtt.world import World
 
@@ -91,3 +91,11 @@ def test_what_cannot_be_read_means_everything(payload: bytes) -> None:
     assert not known.wants("a")
     known.update(payload)
     assert known.wants("a")
+
+
+@pytest.mark.parametrize("payload", [b"[" * 100_000, b" " * (OCTETS_MAX + 1) + b'{"everything": false}', b"{}", b"1"])
+def test_what_cannot_be_read_or_is_too_long_means_that_everything_is_wanted(payload: bytes) -> None:
+    known = Interest("plant")
+    known.update(payload)
+    assert not known.known
+    assert known.wants("a/b")
