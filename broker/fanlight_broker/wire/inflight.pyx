@@ -182,6 +182,8 @@ cdef class CountingTags(Inflight):
 
     cdef int remove(self, Flight flight) except -1:
         cdef TagSlot* slot = find_slot(&self.row, flight.tag)
+        if slot is NULL:
+            raise KeyError(flight.tag)
         take_out(&self.row, slot)
         self.count -= 1
         if self.count == 0 and self.row.capacity > KEPT_SLOTS:

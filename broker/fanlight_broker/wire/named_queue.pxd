@@ -60,7 +60,9 @@ cdef class NamedQueue(Members):
     cdef int call_readers(self) except -1
     cdef int hold(self, Flight flight) except -1
     cdef inline bint has_room(self, Window window) noexcept:
-        return window.open and window.sent < window.inflight_max and not window.box.refill
+        # An outbox that is to drain first gets more when it has; one that has nothing to send will not be heard of.
+        return window.open and window.sent < window.inflight_max and not window.box.closed \
+            and not (window.box.refill and window.box.size)
 
     cdef inline Window taker(self):
         """The next consumer that has room, in turn among those of the highest rank, or None. One whose outbox is to

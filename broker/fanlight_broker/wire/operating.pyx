@@ -8,6 +8,7 @@ Nothing else happens to the queue between `lift` and what follows it.
 """
 
 from fanlight_broker.wire.flight cimport ENDED, Flight
+from fanlight_broker.wire.flight_row cimport FlightRow
 from fanlight_broker.wire.message cimport Message
 from fanlight_broker.wire.named_queue cimport NamedQueue
 from fanlight_broker.wire.queue cimport Queue
@@ -21,7 +22,15 @@ def in_memory(Queue queue not None):
 def peek(Queue queue not None, Py_ssize_t most):
     """The next messages of those that wait and are in memory: (message, attempt, since)."""
     cdef Flight flight
+    cdef FlightRow row
+    cdef Py_ssize_t nth
     cdef list found = []
+    if isinstance(queue.flights, FlightRow):    # iterating makes a list of all of them first
+        row = <FlightRow> queue.flights
+        for nth in range(min(most, row.count)):
+            flight = row[nth]
+            found.append((flight.message, flight.attempt, flight.since))
+        return found
     for flight in queue.flights:
         if len(found) == most:
             break

@@ -388,8 +388,9 @@ class ChannelConsumers:
 
     def roll_back(self, answers: list[HeldAnswer]) -> None:
         """The tags may be used again."""
-        for answer in answers:
-            self.tags.put_back(answer.tags, answer.deliveries)
+        if answers:  # all at once: each call goes over all tags
+            tags = [tag for answer in answers for tag in answer.tags]
+            self.tags.put_back(tags, [each for answer in answers for each in answer.deliveries])
 
     def recover(self, method: basic.BasicRecover | basic.BasicRecoverAsync, now: float) -> None:
         if not method.requeue:

@@ -54,6 +54,9 @@ cdef class PublishSites:
 
     def add(self, bytes exchange not None, ExchangeRoutes routes not None):
         """The routes of an exchange, by its name as a short string."""
+        cdef ExchangeRoutes before = self.exchanges.get(exchange)
+        if before is not None and before is not routes:
+            before.drop()    # its bindings have changed; sites would keep its routes, which nobody counts
         if len(self.exchanges) >= EXCHANGES_MOST:
             self.drop_exchanges()
         self.exchanges[exchange] = routes

@@ -16,6 +16,7 @@ from fanlight_broker.protocols.amqp.channel_tags import ChannelTags
 from fanlight_broker.protocols.amqp.content_frames import DeliverWriter
 from fanlight_broker.protocols.amqp.data_types import UINT32, long_string
 from fanlight_broker.protocols.amqp.errors import AmqpError
+from fanlight_broker.protocols.amqp.exchange_routes import ExchangeRoutes
 from fanlight_broker.protocols.amqp.field_table import DEPTH_MAX, encode_table
 from fanlight_broker.protocols.amqp.fields import SYNTAX, pack_fields
 from fanlight_broker.protocols.amqp.format import FORMAT, AmqpDeliveryFormat
@@ -312,6 +313,19 @@ def test_a_binding_that_changes_makes_other_routes() -> None:
     side.writer.publish("a.2", b"x", "topic")
     side.writer.publish("", b"x", "headers", headers={"n": 1})
     assert (side.counts("q"), side.counts("r")) == (1 + 2, 3 + 1)
+
+
+def test_routes_of_bindings_that_were_changed_are_let_go() -> None:
+    """Sites that were found before keep the object, and nobody would count what is in it."""
+    sites = PublishSites(lambda arguments: None)
+    before, after = (ExchangeRoutes(b"", lambda numbers: None, sites.room) for _ in range(2))
+    before.valid = after.valid = True  # as when they were asked for the first time
+    sites.add(b"\1x", before)
+    sites.add(b"\1x", before)
+    assert before.valid
+    sites.add(b"\1x", after)
+    assert (before.valid, after.valid) == (False, True)
+    assert len(before) == 0
 
 
 def test_sites_and_routes_make_room_for_others() -> None:
