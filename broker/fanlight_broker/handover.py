@@ -1,4 +1,4 @@
-"""Handing clients over, as an operator wants: nobody is let in, those who are here are told to go elsewhere.
+"""Handing clients over to other brokers: nobody is let in, and connected clients get a goodbye.
 
     open --begin--> draining --the last client has gone, or its time is over--> drained --> the process ends, if wanted
       ^                 |                                                          |

@@ -109,7 +109,7 @@ class EventFeed:
         self._timer = self._loop.call_later(LOOK_SECONDS, self._look)
 
     def stop(self) -> None:
-        """End: every listener is told, and the sinks are as they were."""
+        """End: every stream of events gets its end, and the sinks are as they were."""
         if self._timer is None:
             return
         self._timer.cancel()

@@ -145,7 +145,7 @@ class Bridging(Part):
         log.info("bridges_in_force", bridges=len(self._links), changed=changed)
 
     def _end_leftovers(self, names: set[str]) -> None:
-        """Sessions of bridges that were removed from the file while the broker was stopped would collect for ever."""
+        """End the sessions of bridges that were removed from the file while the broker was stopped."""
         prefix, sessions = LOCAL_CLIENT, self._core.broker.sessions
         users = {each.local_client_id: each.local_user for each in self._bridges}
         for session in [each for each in sessions if each.name.startswith(prefix)]:

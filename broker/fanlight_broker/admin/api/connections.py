@@ -14,7 +14,7 @@ from fanlight_broker.core.permissions import Action
 from fanlight_broker.core.subscriber import CLOSED_CONNECTION, Client
 
 KICKED_PER_LOOK = 4  # each some 50 µs, with its will
-REASON = Parameter("reason", str, "what the client is told, where its protocol can say it", "an operator has ended "
+REASON = Parameter("reason", str, "the reason it gets, where its protocol has one", "an operator has ended "
                    "this connection", most=200)
 AT_ONCE = Parameter("at_once", bool, "do not wait for the client to read what it is still to get", default=False)
 NUMBER_OF = Parameter("number", int, "number of the connection")

@@ -98,7 +98,7 @@ class MessageOperations:
 
 
 class Patient(Direct):
-    """A message whose publisher can be told to try again."""
+    """A message whose publisher may try again later."""
 
     patient = True
 

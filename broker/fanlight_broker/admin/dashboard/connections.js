@@ -34,7 +34,7 @@ export function render(main, context) {
 
 async function kick(row, reload) {
   const reason = h("input", {name: "reason", value: "an operator has ended this connection"});
-  const given = await ask({title: `End the connection of ${row.client}?`, action: "Kick", danger: true, content: field("Reason, which the client is told", reason),
+  const given = await ask({title: `End the connection of ${row.client}?`, action: "Kick", danger: true, content: field("Reason, which the client gets", reason),
     text: "Most clients connect again by themselves. To keep one out, take its permission or its user away."});
   if (given && await attempt(() => send("DELETE", row.href, undefined, {reason: given.reason}))) {
     notice(`${row.client} was disconnected.`);
