@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +13,7 @@ from fanlight_broker.auth.authenticator import COUNTERS, GAUGES, PasswordAuthent
 from fanlight_broker.auth.files import PasswordFileError
 from fanlight_broker.auth.hook import HookRules
 from fanlight_broker.auth.token_keys import TokenKeysError
+from fanlight_broker.children import command_line
 from fanlight_broker.config import Settings
 from fanlight_broker.config.checks import certificate_groups
 from fanlight_broker.config.secret_file import SecretFileError, secret_in
@@ -53,7 +53,7 @@ class Authentication(Part):
             raise FanlightError("there is no file of users: see the setting users_file")
         stdin = ("--stdin",) if password is not None else ()
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "fanlight_broker", "user", verb, *stdin, *options, "--", os.fspath(file), user,
+            *command_line("user", verb, *stdin, *options, "--", os.fspath(file), user),
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
         )
         _, said = await process.communicate(None if password is None else f"{password}\n".encode())

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +11,7 @@ from typing import Any, Final
 
 from fanlight_broker import logs
 from fanlight_broker.admin.metric_source import MetricSource
+from fanlight_broker.children import command_line
 from fanlight_broker.config import Exit, Settings
 from fanlight_broker.config.settings import listener_durabilities
 from fanlight_broker.core_part import Core
@@ -114,7 +114,7 @@ class Storing(Part):
     async def _copy(self, target: Path) -> str | None:
         """Copy the store, by a process of its own, so that the loop does nothing for it. Returns why not, or None."""
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "fanlight_broker", "backup", os.fspath(self._folder), os.fspath(target),
+            *command_line("backup", os.fspath(self._folder), os.fspath(target)),
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
         )
         try:

@@ -33,6 +33,7 @@ user = "clerk"
 admin = ["read", "write"]
 publish = "clerk.#"
 subscribe = "clerk.#"
+queue = "clerk.own"
 
 [default]
 connect = "allow"
@@ -106,6 +107,33 @@ def test_without_credentials_there_is_only_the_login(api: ApiClient) -> None:
     api.refused(401, "GET", "/connections", Cookie="fanlight_session=forged")
 
 
+def test_who_shows_no_credentials_has_not_failed_to_log_in(api: ApiClient, folder: Path) -> None:
+    api.refused(401, "POST", "/login", {"user": "early", "password": "wrong"})
+    failed = api.as_user("root", PASSWORD).ok("GET", "/stats")["logins_failed"]
+    api.ok("GET", "/login")
+    log_in(api, "root")
+    api.refused(400, "POST", "/login", {})
+    root = api.as_user("root", PASSWORD)
+    assert root.ok("GET", "/stats")["logins_failed"] == failed
+    api.refused(401, "POST", "/login", {"user": "late", "password": "wrong"})
+    assert root.ok("GET", "/stats")["logins_failed"] == failed + 1
+    with (folder / "audit.log").open() as file:
+        refused = [""]
+        for note in map(json.loads, follow(file)):
+            refused += [note["user"]] if note["kind"] == "login_refused" else []
+            if refused[-1] == "late":
+                break
+    assert refused[-2:] == ["early", "late"]
+
+
+def test_a_login_has_a_short_body(api: ApiClient) -> None:
+    body = {"user": "root", "password": PASSWORD}
+    text = json.dumps(body).encode()
+    assert api("POST", "/login", text + b" " * (16 * 1024 - len(text))).status == 200
+    assert "16384" in api.refused(413, "POST", "/login", text + b" " * (16 * 1024 - len(text) + 1))
+    api.as_user("root", PASSWORD).ok("POST", "/messages", {"topic": "long", "payload": "x" * 100_000})
+
+
 def test_a_login_is_a_cookie_and_a_token(api: ApiClient) -> None:
     root, csrf, answer = log_in(api, "root")
     cookie = answer.headers["Set-Cookie"]
@@ -175,6 +203,27 @@ def test_what_is_in_a_message_is_for_those_who_may_subscribe_to_it(api: ApiClien
         guest.refused(403, "GET", path)
     assert {row["topic"] for row in guest.items("/retained?filter=*.a")} == {"clerk.a", "others.a"}  # without payloads
     root.ok("DELETE", "/retained?filter=*.a")
+
+
+def test_queues_are_changed_by_those_who_may_manage_them(api: ApiClient, broker: TestBroker) -> None:
+    root, clerk = api.as_user("root", PASSWORD), api.as_user("clerk", PASSWORD)
+    with fanlight.sync.connect(broker.url.replace("//", f"//root:{PASSWORD}@")) as client:
+        client.queues.add("clerk-own", "clerk.own")
+        client.queues.add("theirs", "theirs.#")
+        client.queues.add("clerk-read", "clerk.read")
+    root.ok("POST", "/messages", {"topic": "theirs.1", "payload": "secret"})
+    for method, path, body in (
+        ("POST", "/queues/theirs/move", {"to": "clerk-own"}), ("POST", "/queues/theirs/move", {}),
+        ("POST", "/queues/clerk-own/move", {"to": "theirs"}), ("POST", "/queues/theirs/purge", None),
+        ("DELETE", "/queues/theirs?force=true", None),
+    ):
+        assert clerk.refused(403, method, path, body).startswith("no permission: subscribe theirs.")
+    # He may read it, and not manage it.
+    assert clerk.refused(403, "POST", "/queues/clerk-read/purge") == "no permission: queue clerk.read"
+    assert root.ok("GET", "/queues/theirs")["waiting"] == 1
+    clerk.ok("POST", "/queues/clerk-own/purge")
+    assert root.ok("POST", "/queues/theirs/move", {"to": "clerk-own"})["messages"] == 1
+    assert root.ok("DELETE", "/queues/theirs") == {"messages": 0}
 
 
 def test_every_change_is_noted(api: ApiClient, folder: Path) -> None:

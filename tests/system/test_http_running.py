@@ -143,6 +143,12 @@ def test_users_are_added_changed_and_deleted(api: ApiClient, folder: Path) -> No
     assert eve.ok("GET", "/login")["user"] == "eve"
     assert "already" in api.refused(409, "POST", "/users", {"user": "eve", "password": "other"})
     assert "whole number" in api.refused(400, "POST", "/users", {"user": "x", "password": "y", "limits": {"a": "b"}})
+    for wrong in (
+        {"groups": ["a\ud800"]}, {"groups": ["a" * 1_025]}, {"groups": [7]}, {"groups": [""]}, {"groups": ["a"] * 65},
+        {"limits": {"a\ud800": 1}}, {"limits": {"a" * 200_000: 1}}, {"limits": {"queues": -1}},
+        {"limits": {f"{each}": 1 for each in range(65)}}, {"user": "x\ud800"},
+    ):
+        api.refused(400, "POST", "/users", {"user": "x", "password": "y", **wrong})
     assert "control" in api.refused(400, "POST", "/users", {"user": "x", "password": "y\nz"})
     assert api.ok("PUT", "/users/eve/password", {"password": "second"})["user"] == "eve"
     eve.refused(401, "GET", "/login")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from fanlight_broker import audit
 from fanlight_broker.core.enforcement import Enforcement
 from fanlight_broker.core.errors import AuthenticationFailed, NotPermitted
-from fanlight_broker.core.identity import Identity
+from fanlight_broker.core.identity import ANONYMOUS, Identity
 from fanlight_broker.core.permissions import Action, Origin
 from fanlight_broker.core.ports import Authenticator
 
@@ -73,6 +73,13 @@ class Gatekeeper:
         if identity.anonymous and local and not _is_local_name(request.host):
             raise NotPermitted("without credentials, ask by address: http://127.0.0.1 or http://localhost")
         return identity
+
+    def is_nobody(self, request: "web.BaseRequest") -> bool:
+        """Does it show no credentials, where some are needed? `identity` would count it as a failed login."""
+        return (
+            "Authorization" not in request.headers and not self._certified(request)
+            and not self._authenticator.stands(ANONYMOUS)
+        )
 
     def permit(
         self, request: "web.BaseRequest", identity: Identity, action: Action, *, quiet: bool = False

@@ -21,6 +21,10 @@ USER: Final = shape(user=TEXT, groups=items(TEXT), limits=MAP, own_permissions=F
                     href=TEXT)
 NAME: Final = Parameter("name", str, "name of the user", least=1, most=1_024)
 PASSWORD: Final = Parameter("password", str, "its password", required=True, least=1, most=1_024)
+OF_ONE_MAX: Final = 64  # groups, and limits, of one user; they are arguments of a command
+GROUP: Final = Parameter("groups", str, "name of a group", least=1, most=1_024)
+LIMIT: Final = Parameter("limits", str, "name of a limit", least=1, most=64)
+LIMIT_VALUE: Final = Parameter("limits", int, "what it is")
 Row = tuple[str, Any]  # name, and what the authenticator knows of it
 
 
@@ -110,14 +114,16 @@ class DecidingOperations:
 
     async def add_user(self, call: Call) -> dict[str, Any]:
         options = []
-        for group in call.body["groups"] or ():
-            if not isinstance(group, str):
-                raise BadParameter("groups", "must be a list of texts")
-            options.append(f"--group={group}")
-        for limit, value in (call.body["limits"] or {}).items():
+        groups, limits = call.body["groups"] or (), call.body["limits"] or {}
+        for name, given in (("groups", groups), ("limits", limits)):
+            if len(given) > OF_ONE_MAX:
+                raise BadParameter(name, f"{len(given)} of them; there may be {OF_ONE_MAX}")
+        options += [f"--group={GROUP.check(group)}" for group in groups]
+        for limit, value in limits.items():
+            LIMIT.check(limit)
             if not isinstance(value, int) or isinstance(value, bool):
                 raise BadParameter("limits", f"{limit[:40]} must be a whole number")
-            options.append(f"--limit={limit}={value}")
+            options.append(f"--limit={limit}={LIMIT_VALUE.check(value)}")
         await self._change("add", call.body["user"], call.body["password"], *options)
         return self._shown(call.body["user"])
 

@@ -6,6 +6,7 @@ a header, which only the broker's own page can know. Of the cookie only a digest
 
 import hmac
 import secrets
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
@@ -29,18 +30,25 @@ class Login:
     began: float
     used: float
 
-    def over(self, now: float) -> bool:
-        return now - self.began >= SECONDS or now - self.used >= IDLE_SECONDS
+    def over(self, now: float, wall: float) -> bool:
+        return self.seconds_left(now, wall) <= 0
 
-    def seconds_left(self, now: float) -> float:
-        return max(0.0, min(self.began + SECONDS, self.used + IDLE_SECONDS) - now)
+    def seconds_left(self, now: float, wall: float) -> float:
+        """wall: the time in seconds since 1970, as the end of the credentials is."""
+        left = min(self.began + SECONDS, self.used + IDLE_SECONDS) - now
+        if self.identity.expires is not None:
+            left = min(left, self.identity.expires - wall)
+        return max(0.0, left)
 
 
 class Logins:
-    """stands: are the credentials of an identity still valid?"""
+    """stands: are the credentials of an identity still valid? wall_clock: seconds since 1970"""
 
-    def __init__(self, stands: Callable[[Identity], bool], clock: Callable[[], float]) -> None:
-        self._stands, self._clock = stands, clock
+    def __init__(
+        self, stands: Callable[[Identity], bool], clock: Callable[[], float],
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._stands, self._clock, self._wall_clock = stands, clock, wall_clock
         self._by_digest: dict[bytes, Login] = {}  # the oldest first
         self._key = secrets.token_bytes(SECRET_BYTES)
 
@@ -49,8 +57,8 @@ class Logins:
 
     def begin(self, identity: Identity) -> tuple[str, Login]:
         """Returns the cookie's value. The oldest login goes if there are too many: of this user, or of all."""
-        now = self._clock()
-        for digest in [digest for digest, login in self._by_digest.items() if login.over(now)]:
+        now, wall = self._clock(), self._wall_clock()
+        for digest in [digest for digest, login in self._by_digest.items() if login.over(now, wall)]:
             del self._by_digest[digest]
         own = [digest for digest, login in self._by_digest.items() if login.identity.user == identity.user]
         if len(own) >= OF_ONE_MAX:
@@ -68,14 +76,14 @@ class Logins:
         login = self._by_digest.get(digest)
         if login is None:
             return None
-        if login.over(now) or not self._stands(login.identity):
+        if login.over(now, self._wall_clock()) or not self._stands(login.identity):
             del self._by_digest[digest]
             return None
         login.used = now
         return login
 
     def seconds_left(self, login: Login) -> float:
-        return round(login.seconds_left(self._clock()), 3)
+        return round(login.seconds_left(self._clock(), self._wall_clock()), 3)
 
     def end(self, secret: str) -> bool:
         return self._by_digest.pop(digest_of(secret), None) is not None

@@ -16,6 +16,7 @@ from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.peeking import peek_named
 from fanlight_broker.core.permissions import Action
 from fanlight_broker.core.queue_views import age_of, queue_view
+from fanlight_broker.core.subscriber import Subscriber
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.core.work_queue import WorkQueue
 
@@ -122,6 +123,13 @@ class QueueOperations:
         home = self._operated.home(call["namespace"])
         return home, home.queues.find(name)
 
+    def _managed(self, call: Call, name: str) -> tuple[Namespace, WorkQueue, Subscriber]:
+        """A queue that is to be changed, and by whom: who may manage it, as by any protocol. Raises NotPermitted."""
+        home, queue = self._find(call, name)
+        manager = self._publishers.of(call, home)
+        home.queues.check_manager(manager, queue)
+        return home, queue, manager
+
     def show(self, call: Call) -> dict[str, Any]:
         return self._view(self._find(call, call["name"])[1])
 
@@ -131,16 +139,15 @@ class QueueOperations:
         return await peeked(self._operated, call, partial(peek_named, home, queue, call["limit"]))
 
     async def purge(self, call: Call) -> dict[str, Any]:
-        home, queue = self._find(call, call["name"])
+        home, queue, _ = self._managed(call, call["name"])
         (count,) = await self._job(lambda done: home.queue_jobs.purge(queue, done))
         call.noted["messages"] = count
         return {"messages": count}
 
     async def move(self, call: Call) -> dict[str, Any]:
-        home, source = self._find(call, call["name"])
+        home, source, mover = self._managed(call, call["name"])
         to = call.body["to"]
-        target = home.queues.find(to) if to is not None else None
-        mover = self._publishers.of(call, home)
+        target = self._managed(call, to)[1] if to is not None else None
         count, stopped = await self._job(
             lambda done: home.queue_jobs.move(source, target, call.body["count"], mover, done)
         )
@@ -148,7 +155,7 @@ class QueueOperations:
         return {"messages": count, "stopped": stopped}
 
     async def remove(self, call: Call) -> dict[str, Any]:
-        home, queue = self._find(call, call["name"])
+        home, queue, _ = self._managed(call, call["name"])
         (count,) = await self._job(
             lambda done: home.queue_jobs.remove(queue, done, if_empty=call["if_empty"], force=call["force"])
         )
