@@ -18,6 +18,9 @@ def test_loads_run_and_the_report_has_each(capsys: pytest.CaptureFixture[str]) -
     report = json.loads(capsys.readouterr().out)
     assert [row["load"] for row in report["runs"]] == names
     assert all(row["us_per_delivery"] > 0 for row in report["runs"])
+    # Of the disk, where the folder is on one.
+    assert {row["load"] for row in report["runs"] if "flushes" in row} <= {"durable"}
+    assert all(row["messages_per_flush"] > 0 for row in report["runs"] if row.get("flushes"))
     assert set(report["ratios"]) == set(names)
 
 

@@ -7,9 +7,10 @@
 What is compared is processor time of the broker, from /proc: a message, and a delivery of it. In each round every load
 runs against both, one directly after the other. `ratios` is RabbitMQ's time divided by Fanlight's, the median of the
 rounds, beside the bar. `bars` has the rows about what a broker holds, bindings, ready messages and idle connections:
-their figures, the mean of the rounds, with their bars. The report is JSON on standard output; a line a run is on
-standard error. Exit codes: 0 done, whatever the figures are; 1 a run failed; 2 the command line is wrong; 3 a broker
-did not start.
+their figures, the mean of the rounds, with their bars. Loads that are stored have `flushes`, those of the whole disk
+meanwhile, where there is one, and how many messages came to each. The report is JSON on standard output; a line a run
+is on standard error. Exit codes: 0 done, whatever the figures are; 1 a run failed; 2 the command line is wrong; 3 a
+broker did not start.
 """
 
 import argparse
@@ -20,11 +21,12 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from fanlight_bench.amqp.holding import HOLDING, HoldingLoad, bars_of
 from fanlight_bench.amqp.link import BrokerAnswered
 from fanlight_bench.amqp.loads import LOADS, AmqpLoad, run
+from fanlight_bench.durable.disk import Device
 from fanlight_bench.launch import Broker, LaunchError
 from fanlight_bench.machine import machine
 from fanlight_bench.peers.rabbitmq import RabbitMQ
@@ -62,23 +64,51 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return FAILED if any("error" in row for row in runs) else OK
 
 
+class Up(NamedTuple):
+    """A broker that runs."""
+
+    port: int
+    pid: int
+    folder: Path
+
+
 @contextlib.contextmanager
-def _started(name: str) -> Iterator[tuple[int, int]]:
-    """Port and process."""
+def _flushes(folder: Path, row: dict[str, Any]) -> Iterator[None]:
+    """Count those of the disk below a folder, if there is one."""
+    try:
+        device = Device.below(folder)
+    except ValueError:
+        yield
+        return
+    before = device.written()
+    yield
+    if (flushes := device.written().since(before).flushes) is not None:
+        row["flushes"] = flushes
+
+
+@contextlib.contextmanager
+def _started(name: str) -> Iterator[Up]:
+    """A broker, with its data in a folder of its own."""
     with tempfile.TemporaryDirectory(prefix="fanlight-amqp-") as folder:
         if name == FANLIGHT:
             with Broker(amqp=True, data=str(Path(folder) / "data")) as broker:
-                yield broker.amqp_port, broker.pid
+                yield Up(broker.amqp_port, broker.pid, Path(folder))
         else:
             with RabbitMQ().start(Path(folder), None) as up:
-                yield up.ports["amqp"], up.pid
+                yield Up(up.ports["amqp"], up.pid, Path(folder))
 
 
-def _row(load: AmqpLoad | HoldingLoad, name: str, up: tuple[int, int], scale: float) -> dict[str, Any]:
+def _row(load: AmqpLoad | HoldingLoad, name: str, up: Up, scale: float) -> dict[str, Any]:
     row: dict[str, Any] = {"load": load.name, "broker": name}
     count = max(10, int(load.messages[BROKERS.index(name)] * scale))
     try:
-        row |= run(load, *up, count) if isinstance(load, AmqpLoad) else load.measure(*up, count)
+        if isinstance(load, AmqpLoad):
+            with _flushes(up.folder, row) if load.durable else contextlib.nullcontext():
+                row |= run(load, up.port, up.pid, count)
+            if row.get("flushes"):
+                row["messages_per_flush"] = count / row["flushes"]
+        else:
+            row |= load.measure(up.port, up.pid, count)
     except (BrokerAnswered, TimeoutError, OSError) as error:
         row["error"] = str(error) or type(error).__name__
     return row
@@ -107,6 +137,8 @@ def ratios(runs: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
 def _line(row: dict[str, Any]) -> str:
     if "us_per_delivery" in row:
         said = f"{row['us_per_message']:9.2f} µs a message {row['us_per_delivery']:9.2f} a delivery"
+        if "flushes" in row:
+            said += f"  {row['flushes']} flushes"
     else:
         said = row.get("error") or "  ".join(
             f"{name} {value:,.4g}" for name, value in row.items() if name not in {"load", "broker"}
