@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from fanlight_permissions.decisions import Access, Action, FilterVerdict, Verdict, Weighed
-from fanlight_permissions.permission_rule import ANY_TOPIC, BITS, RESERVED
+from fanlight_permissions.permission_rule import ANY_TOPIC, BITS
 from fanlight_permissions.rule_store import Denial
 from fanlight_permissions.scopes import (
     Kind,
@@ -22,7 +22,7 @@ from fanlight_permissions.scopes import (
     scope_of,
     words_of,
 )
-from fanlight_permissions.topics import ANY_WORDS, SYNTAXES, WORDS_CEILING, first_word
+from fanlight_permissions.topics import ANY_WORDS, RESERVED, SYNTAXES, WORDS_CEILING, first_word
 from matchcore.errors import TopicError
 from matchcore.filters import FilterIndex
 from matchcore.grammar import parse_filter, split_topic

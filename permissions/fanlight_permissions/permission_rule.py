@@ -16,7 +16,7 @@ from ipaddress import ip_network
 from typing import Final, NamedTuple
 
 from fanlight_permissions.decisions import Action
-from fanlight_permissions.topics import ANY_WORDS, BROKER_ROOT, INBOX_ROOT, SEPARATORS, SYNTAXES
+from fanlight_permissions.topics import ANY_WORDS, SEPARATORS, SYNTAXES
 from matchcore.selector import Selector
 
 ANY_TOPIC: Final = b"#"
@@ -25,7 +25,6 @@ FORMED: Final = frozenset({"address", "protocol"})  # whose values have one form
 STARRED: Final = frozenset({"user", "group", "client", "certificate"})  # whose values may end in `*`
 ANONYMOUS_GROUP: Final = "anonymous"  # of those whose user name is not verified
 LETTERS: Final = "ucg"  # of `%u`, `%c`, `%g`
-RESERVED: Final = (BROKER_ROOT, INBOX_ROOT)  # first words that no leading wildcard of an allowing rule stands for
 WILD: Final = (b"#", b"+", b"*")  # what a wildcard begins with
 UNFIT: Final = frozenset("+#*\0")  # characters of a name that is not put in the place of `%u`
 

@@ -18,9 +18,9 @@ from fanlight_permissions.class_grant import ClassGrant
 from fanlight_permissions.decisions import Access, Action, Asker, FilterVerdict, Verdict, Weighed
 from fanlight_permissions.own_rules import WrongOwnRules, read_own
 from fanlight_permissions.parties import groups_of
-from fanlight_permissions.permission_rule import BITS, RESERVED, Pattern
+from fanlight_permissions.permission_rule import BITS, Pattern
 from fanlight_permissions.scopes import Scope, behind, filled, kind_of, met, scope_of
-from fanlight_permissions.topics import WORDS_CEILING, first_word
+from fanlight_permissions.topics import RESERVED, WORDS_CEILING, first_word
 from matchcore.errors import TopicError
 from matchcore.filters import FilterIndex
 from matchcore.grammar import parse_filter

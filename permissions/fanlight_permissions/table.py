@@ -14,7 +14,8 @@ Clients that meet the same parties are of one class, and share a `ClassGrant` (c
 `%u`, `%c` and `%g` of these parties' rules stand for, if there are any. Those who bring rules along have a
 `PersonalGrant` (personal.py) over it. Rules are in the order of (salience, place in the file).
 
-A filter of an allowing rule that begins with a wildcard does not reach `$SYS` and `$inbox`; one of a denying rule does.
+A filter of an allowing rule that begins with a wildcard does not reach `$SYS`, `$inbox` and `$stream`; one of a
+denying rule does.
 """
 
 from collections import Counter
@@ -33,12 +34,12 @@ from fanlight_permissions.decisions import (
 )
 from fanlight_permissions.namespace_entries import NamespaceEntries
 from fanlight_permissions.parties import groups_of
-from fanlight_permissions.permission_rule import RESERVED, PermissionRule
+from fanlight_permissions.permission_rule import PermissionRule
 from fanlight_permissions.plain_rows import PlainRows
 from fanlight_permissions.reading import TableLimits
 from fanlight_permissions.rule_store import RuleStore
 from fanlight_permissions.scopes import Kind
-from fanlight_permissions.topics import SYNTAXES, WORDS_CEILING, first_word
+from fanlight_permissions.topics import RESERVED, SYNTAXES, WORDS_CEILING, first_word
 
 if TYPE_CHECKING:
     from fanlight_permissions.personal import PersonalGrant, PersonalGrants

@@ -1,8 +1,8 @@
 """Which subscriptions others make redundant: their filter matches nothing that another's does not.
 
-matchcore decides (`covers`, `subsumed`). What the broker adds is here: no wildcard sees the topics below $SYS and
-$inbox, so filters that begin with these words are compared among themselves only; and a member of a queue group is
-no substitute for a subscription of its own, nor the other way, so of one client only those without a group are
+matchcore decides (`covers`, `subsumed`). What the broker adds is here: no wildcard sees the topics below $SYS,
+$inbox and $stream, so filters that begin with these words are compared among themselves only; and a member of a queue
+group is no substitute for a subscription of its own, nor the other way, so of one client only those without a group are
 compared; and a subscription without echo does not cover one that gets its own client's messages.
 
 Usually 5 µs a filter: some seconds for 100,000 subscriptions. docs/matchcore.md has what it can come to.

@@ -312,12 +312,14 @@ def test_a_tenant_sees_nothing_of_sys(dialect: str) -> None:
 
 @dialects
 @pytest.mark.parametrize("home", HOMES)
-@pytest.mark.parametrize("topic", ["$SYS/a", "$namespace/beta/t/a", "$namespace", "$namespace.beta.t.a"])
+@pytest.mark.parametrize(
+    "topic", ["$SYS/a", "$namespace/beta/t/a", "$namespace", "$namespace.beta.t.a", "$stream/q/0/x"]
+)
 def test_nobody_publishes_as_the_broker_or_another_namespace(dialect: str, home: str, topic: str) -> None:
     world = Tenants()
     readers = each(lambda home: world.native(home, "reader"))
     for reader in readers.values():
-        for filter in ("#", "$namespace/#", "$SYS/#"):
+        for filter in ("#", "$namespace/#", "$SYS/#", "$stream/#"):
             reader.subscribe(filter)
     publisher = world.at(home, dialect, "publisher")
     for _ in range(3):

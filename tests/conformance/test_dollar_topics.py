@@ -141,7 +141,9 @@ def test_no_view_shows_the_random_word_of_an_inbox() -> None:
 
 @versions
 @pytest.mark.mqtt("MQTT-4.7.2-1")
-@pytest.mark.parametrize("topic", ["$made/up", "$SYSx", "$SYSx/a", "$inboxes/a", "$share", "$share/g/a", "$"])
+@pytest.mark.parametrize(
+    "topic", ["$made/up", "$SYSx", "$SYSx/a", "$inboxes/a", "$streams/a", "$share", "$share/g/a", "$"]
+)
 def test_a_topic_of_a_clients_own_may_begin_with_a_dollar_and_no_wildcard_sees_it(version: Version, topic: str) -> None:
     world = World()
     wild, named, publisher = world.connect("w", version), world.connect("n", version), world.connect("p", version)
@@ -154,7 +156,7 @@ def test_a_topic_of_a_clients_own_may_begin_with_a_dollar_and_no_wildcard_sees_i
     assert wild.messages() == []
 
 
-@pytest.mark.parametrize("topic", ["$SYS", "$SYS/", "$SYS/broker/uptime", "$SYS.broker"])
+@pytest.mark.parametrize("topic", ["$SYS", "$SYS/", "$SYS/broker/uptime", "$SYS.broker", "$stream/q/0/x"])
 def test_the_brokers_own_are_not_for_clients(topic: str) -> None:
     peer = World().connect("p")
     (answer,) = peer.publish(topic, b"x", 1)

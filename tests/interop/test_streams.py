@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import aio_pika
 import pika
@@ -16,11 +17,14 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import ChannelClosedByBroker, ConnectionClosedByBroker, NackError
 
+import fanlight
+import fanlight.sync
 from tests.conftest import StartBroker, TestBroker
 from tests.interop.mosquitto import pub
 from tests.interop.test_amqp_clients import AMQPLIB
 from tests.interop.test_pika import LIMIT_SECONDS, connect
 from tests.require import command
+from tests.system.http_api import ApiClient
 
 STREAM: dict[str, Any] = {"x-queue-type": "stream"}
 HERE = Path(__file__).parent
@@ -333,6 +337,74 @@ def test_to_read_a_stream_needs_the_permission_to_replay(start_broker: StartBrok
         with pytest.raises(ChannelClosedByBroker) as refused:
             take(channel, "closed", 1)
         assert refused.value.reply_code == 403
+
+
+def replayed(broker: TestBroker, filter: str) -> list[str] | str:
+    """Topics of the archive, or why a native client may not have them."""
+    with fanlight.sync.connect(broker.url) as client:
+        try:
+            with client.replay(filter, past_only=True) as messages:
+                return [message.topic for message in messages]
+        except fanlight.NotPermitted:
+            return "not_permitted"
+
+
+def test_no_client_writes_to_a_stream_past_its_queue(start_broker: StartBroker, tmp_path: Path) -> None:
+    """A message that an AMQP client cannot read ended all consumers of the stream, whenever they came to it."""
+    broker = start(start_broker, tmp_path, archive_topics="#")
+    with connect(broker) as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        declare(channel, "aimed")
+        publish(channel, "aimed", 1)
+        (topic,) = replayed(broker, "$stream.aimed.#")
+        with fanlight.sync.connect(broker.url) as client:
+            for syntax, spelled in (("amqp", topic), ("mqtt", topic), ("mqtt", topic.replace(".", "/"))):
+                for delay in (None, 0.01):
+                    with pytest.raises(fanlight.NotPermitted):
+                        client.publish(
+                            spelled, b"7", headers={"amqp-message": "x"}, syntax=syntax, receipt=True, delay=delay
+                        )
+        spelled = topic.replace(".", "/")
+        pub(broker.mqtt_port, "-t", spelled, "-m", "8", "-q", "1", version=3)  # which has no way to refuse it
+        other = connection.channel()
+        other.confirm_delivery()
+        with pytest.raises(ChannelClosedByBroker) as refused:
+            publish(other, topic, 9, exchange="amq.topic")
+        assert refused.value.reply_code == 403
+        publish(channel, "aimed", 2)
+        assert bodies(take(channel, "aimed", 2)) == [1, 2]
+        assert replayed(broker, "$stream.aimed.#") == [topic, topic]
+        assert replayed(broker, "#") == []
+        assert ApiClient(broker.http_url).ok("GET", "/archive/messages?filter=%23")["items"] == []
+
+
+def test_streams_are_read_past_no_rule(start_broker: StartBroker, tmp_path: Path) -> None:
+    """Whoever may replay everything has the streams of queues, and not their topics in the archive."""
+    file = tmp_path / "permissions.toml"
+    file.write_text(
+        '[default]\nconnect = "allow"\nadmin = "allow"\n'
+        '[[deny]]\nreplay = "$queue.secret"\n[[allow]]\neverything = "#"\n', encoding="utf-8",
+    )
+    broker = start(start_broker, tmp_path, permissions=file, archive_topics="#")
+    api = ApiClient(broker.http_url)
+    with connect(broker) as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        for name in ("open", "secret"):
+            declare(channel, name)
+            channel.queue_bind(name, "amq.topic", "plain")
+            publish(channel, name, 1)
+        publish(channel, "plain", 2, exchange="amq.topic")
+        assert bodies(take(channel, "open", 2)) == [1, 2]
+        with pytest.raises(ChannelClosedByBroker) as refused:
+            take(channel, "secret", 1)
+        assert refused.value.reply_code == 403
+    for filter in ("#", "*.#"):
+        assert replayed(broker, filter) == ["plain"]
+    for filter in ("$stream.#", "$stream.secret.#"):
+        assert replayed(broker, filter) == "not_permitted"
+        api.refused(403, "GET", f"/archive/messages?filter={quote(filter)}")
 
 
 async def test_a_consumer_of_aio_pika_goes_on_where_it_was_when_the_broker_is_killed(

@@ -20,7 +20,8 @@ def real_topics() -> list[Spelled]:
         *((topic, "mqtt") for topic in realdata.stock_topics("/")),
         *((topic, "mqtt") for topic in realdata.transit_topics()),
         *devices,
-        ("$SYS/broker/uptime", "mqtt"), ("$inbox.7", "amqp"), ("$inbox", "mqtt"), ("", "amqp"),
+        ("$SYS/broker/uptime", "mqtt"), ("$inbox.7", "amqp"), ("$inbox", "mqtt"), ("$stream.q.0.x", "amqp"),
+        ("", "amqp"),
     ]  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """/api/v1 of a running broker: what an operator sees, and what he does with it."""
 
 import asyncio
+import math
 import re
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -288,6 +289,24 @@ def test_a_window_of_the_archive(start_broker: StartBroker, tmp_path: Path) -> N
     assert first["offset"] == found[5]["offset"]
     assert "together" in api.refused(400, "GET", "/archive/messages?since=1&from=1")
     assert api.ok("GET", "/archive")["filters"] == [{"filter": "kept.#", "syntax": "amqp"}]
+
+
+def test_headers_that_json_has_no_number_for_are_text(start_broker: StartBroker, tmp_path: Path) -> None:
+    broker = start_broker(archive=str(tmp_path / "archive"), archive_topics="odd.#")
+    api = ApiClient(broker.http_url)
+    sent = {"a": math.nan, "b": math.inf, "c": -math.inf, "d": 1.5}
+    shown = {"a": "nan", "b": "inf", "c": "-inf", "d": 1.5}
+    with fanlight.sync.connect(broker.url) as client:
+        client.queues.add("odd", "odd.#")
+        client.publish("odd.1", b"x", headers=sent, receipt=True)
+        client.publish("odd.2", b"x", headers=sent, receipt=True, delay=3_600)
+        api.ok("PUT", "/retained/odd.3", {"payload": "x", "headers": sent})
+    (row, _) = api.ok("GET", "/queues/odd/messages")["items"]
+    assert row["headers"] == shown
+    assert api.ok("GET", "/retained/odd.3")["headers"] == shown
+    assert len(api.items("/delayed")) == 1
+    (first, *_) = api.ok("GET", "/archive/messages?filter=odd.1")["items"]
+    assert first["headers"] == {name: str(value) for name, value in shown.items()}
 
 
 def test_the_views(module_broker: TestBroker, api: ApiClient) -> None:

@@ -39,9 +39,8 @@ from fanlight_broker.core.subscription import (
 )
 from fanlight_broker.core.topics import (
     ANY_WORDS,
-    BROKER_ROOT,
-    INBOX_ROOT,
-    NAMESPACE_ROOT,
+    OWN_ROOTS,
+    RESERVED,
     SEPARATORS,
     SYNTAXES,
     WILDCARDS_HIDE,
@@ -109,7 +108,7 @@ class Router:
         self._sweeping = False
         self._finder = Finder(
             self._filters, matchcore.FilterIndex.find_ids(), self._by_id, separators=SEPARATOR_OCTETS,
-            roots=(BROKER_ROOT, NAMESPACE_ROOT), reserved=(BROKER_ROOT, INBOX_ROOT),
+            roots=OWN_ROOTS, reserved=RESERVED,
             merge=partial(merged, variants=variants),
         )
         self.screens = Screens(self.table.by_id, self.table.free, self._filters, self._finder, wall)

@@ -29,9 +29,8 @@ from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.outbox import Outbox
 from fanlight_broker.wire.recording import record
-from fanlight_permissions.topics import SEPARATORS
+from fanlight_permissions.topics import SEPARATORS, STREAM_ROOT
 
-STREAM_ROOT: Final = b"$stream"
 GENERATION_BYTES: Final = 4
 ESCAPED: Final = re.compile(rb"[^A-Za-z0-9_-]")  # the rest is the same word in all syntaxes
 

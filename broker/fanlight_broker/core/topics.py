@@ -1,4 +1,4 @@
-"""Topics as the broker sees them: sequences of words, in a syntax, with two reserved names.
+"""Topics as the broker sees them: sequences of words, in a syntax, with three reserved names.
 
 The grammar is matchcore's. Here is what a broker adds: the numbers of the syntaxes on the wire, the names that only
 the broker may publish under or that wildcards must not see, and the spelling of one syntax's topic in another's
@@ -15,6 +15,8 @@ from fanlight_permissions.topics import ANY_WORDS as ANY_WORDS  # these are also
 from fanlight_permissions.topics import BROKER_ROOT as BROKER_ROOT
 from fanlight_permissions.topics import INBOX_ROOT as INBOX_ROOT
 from fanlight_permissions.topics import NAMESPACE_ROOT as NAMESPACE_ROOT
+from fanlight_permissions.topics import OWN_ROOTS as OWN_ROOTS
+from fanlight_permissions.topics import RESERVED as RESERVED
 from fanlight_permissions.topics import SEPARATORS as SEPARATORS
 from fanlight_permissions.topics import SYNTAXES as SYNTAXES
 from fanlight_permissions.topics import first_word as first_word
@@ -103,12 +105,12 @@ def invalid_filter(error: matchcore.InvalidFilter) -> InvalidFilter:
 
 def reserved(topic: bytes, syntax: str) -> bool:
     """Do only filters with its very first word see this topic?"""
-    return topic.startswith(b"$") and first_word(topic, syntax) in (BROKER_ROOT, INBOX_ROOT)
+    return topic.startswith(b"$") and first_word(topic, syntax) in RESERVED
 
 
 def check_publisher(topic: bytes) -> None:
     """Raises NotPermitted for the broker's own topics, and for those that look like one in the other syntax."""
-    for root in (BROKER_ROOT, NAMESPACE_ROOT):
+    for root in OWN_ROOTS:
         if topic.startswith(root) and topic[len(root) :][:1] in (b"", *SEPARATORS.values()):
             raise NotPermitted(
                 f"topics whose first word is {root.decode()} are the broker's own; publish under another name"

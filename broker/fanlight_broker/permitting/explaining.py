@@ -5,9 +5,9 @@ from typing import Final, NamedTuple
 
 import matchcore
 from fanlight_broker.core.permissions import Action, Asker
-from fanlight_broker.core.topics import SEPARATORS, first_word
+from fanlight_broker.core.topics import RESERVED, SEPARATORS, first_word
 from fanlight_permissions.parties import groups_of, meets
-from fanlight_permissions.permission_rule import BITS, RESERVED, Pattern, PermissionRule, Probe, fits
+from fanlight_permissions.permission_rule import BITS, Pattern, PermissionRule, Probe, fits
 from fanlight_permissions.scopes import behind, is_word
 from matchcore.inclusion import covers, intersects
 from matchcore.kleene import with_topic
@@ -72,7 +72,7 @@ def _why_not_on(rule: PermissionRule, pattern: Pattern, request: Request) -> str
     if rule.allow and pattern.begins_with_wildcard and not pattern.probes and (
         first_word(request.topic, request.syntax) in RESERVED
     ):
-        return f"no allowing filter that begins with a wildcard, as {pattern}, reaches $SYS and $inbox"
+        return f"no allowing filter that begins with a wildcard, as {pattern}, reaches $SYS, $inbox and $stream"
     words = request.topic.split(SEPARATORS[request.syntax])
     filled: dict[Probe, bytes] = {}
     for probe in pattern.probes:

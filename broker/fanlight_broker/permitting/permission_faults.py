@@ -9,17 +9,9 @@ from typing import Final, NamedTuple
 
 import matchcore
 from fanlight_broker.core.permissions import Action
-from fanlight_broker.core.topics import first_word
+from fanlight_broker.core.topics import RESERVED, first_word
 from fanlight_permissions.parties import EVERYBODY, excludes, implies, sample
-from fanlight_permissions.permission_rule import (
-    ANONYMOUS_GROUP,
-    ANY_TOPIC,
-    BITS,
-    RESERVED,
-    Pattern,
-    PermissionRule,
-    Who,
-)
+from fanlight_permissions.permission_rule import ANONYMOUS_GROUP, ANY_TOPIC, BITS, Pattern, PermissionRule, Who
 from fanlight_permissions.scopes import Kind, behind, key_word
 from fanlight_permissions.table import PermissionTable
 from matchcore.implication import disjoint

@@ -26,7 +26,10 @@ from tests.broker.core.parts import broker_with, connect, explained, subscribe
 
 Spelled = tuple[bytes, str]
 
-WORDS = {"amqp": [b"a", b"b", b"", b"$inbox", b"$SYS", b"$x"], "mqtt": [b"a", b"b", b"", b"$inbox", b"$SYS", b"a.b"]}
+WORDS = {
+    "amqp": [b"a", b"b", b"", b"$inbox", b"$SYS", b"$stream", b"$x"],
+    "mqtt": [b"a", b"b", b"", b"$inbox", b"$SYS", b"$stream", b"a.b"],
+}
 WILD = {"amqp": [b"*", b"#"], "mqtt": [b"+"]}
 SEPARATOR = {"amqp": b".", "mqtt": b"/"}
 
@@ -54,7 +57,7 @@ def reached(filter: Spelled, topic: Spelled) -> bool:
     if not reference.matches(*filter, *topic):
         return False
     root = (reference.topic_words(*topic) or [b""])[0]
-    if root in (b"$SYS", b"$inbox"):
+    if root in (b"$SYS", b"$inbox", b"$stream"):
         return (reference.filter_words(*filter) or [b""])[0] == root
     return True
 
@@ -323,7 +326,7 @@ def test_an_invalid_topic_is_not_kept() -> None:
     assert len(broker.routes) == 0
 
 
-@pytest.mark.parametrize("topic", [b"$SYS", b"$SYS.a", b"$SYS."])
+@pytest.mark.parametrize("topic", [b"$SYS", b"$SYS.a", b"$SYS.", b"$stream", b"$stream.q.0.x"])
 def test_clients_do_not_publish_to_the_brokers_own_topics(topic: bytes) -> None:
     broker = broker_with()
     client, _ = connect(broker)

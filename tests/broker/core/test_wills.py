@@ -128,9 +128,10 @@ def test_a_wills_time_runs_from_its_publication() -> None:
     assert world.connect("watcher", clean_start=False).got() == []
 
 
-def test_a_will_to_a_topic_of_the_brokers_own_is_refused_and_harms_nobody() -> None:
+@pytest.mark.parametrize("topic", ["$SYS/x", "$stream/q/0/x"])
+def test_a_will_to_a_topic_of_the_brokers_own_is_refused_and_harms_nobody(topic: str) -> None:
     world = World()
-    world.connect("c", will=world.will("$SYS/x")).leave()
+    world.connect("c", will=world.will(topic)).leave()
     assert world.broker.sessions.wills_published == 0
     assert len(world.broker.sessions) == 0
 

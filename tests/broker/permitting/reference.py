@@ -10,6 +10,7 @@ from matchcore.kleene import holds, topic_fields
 
 SEPARATORS = {"mqtt": "/", "amqp": "."}
 ONE = {"mqtt": "+", "amqp": "*"}
+RESERVED = (["$SYS"], ["$inbox"], ["$stream"])
 
 
 def words_of(text: str, syntax: str) -> list[str]:
@@ -72,7 +73,7 @@ def concerns(rule: PermissionRule, action: Action, topic: str, syntax: str, aske
         filter = filter_of(rule, pattern.text.decode(), pattern.syntax, asker)
         words = words_of(topic, syntax)
         wild = filter[:1] in (["#"], [ONE[pattern.syntax]])
-        if rule.allow and wild and words[:1] in (["$SYS"], ["$inbox"]):
+        if rule.allow and wild and words[:1] in RESERVED:
             continue
         if matches(filter, words, ONE[pattern.syntax]):
             return True
@@ -96,14 +97,14 @@ def decide(
                 continue
         return Verdict(rule.allow, rule.label, by_content)
     on_topic = action not in (Action.CONNECT, Action.ADMIN_READ, Action.ADMIN_WRITE)
-    allowed = defaults[action] and not (on_topic and words_of(topic, syntax)[:1] in (["$SYS"], ["$inbox"]))
+    allowed = defaults[action] and not (on_topic and words_of(topic, syntax)[:1] in RESERVED)
     return Verdict(allowed, "default" if allowed else "", by_content)
 
 
 def sees(filter: str, filter_syntax: str, topic: str, syntax: str) -> bool:
     """Does a subscription with the filter get messages on the topic? (docs/topics.md)"""
     words, asked = words_of(topic, syntax), words_of(filter, filter_syntax)
-    if words[:1] in (["$SYS"], ["$inbox"]) and asked[:1] != words[:1]:
+    if words[:1] in RESERVED and asked[:1] != words[:1]:
         return False
     if filter_syntax == "mqtt" and topic.startswith("$") and asked[0] in ("#", "+"):
         return False

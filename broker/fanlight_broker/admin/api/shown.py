@@ -1,6 +1,7 @@
 """How messages are shown: JSON with text where it is text, base64 where it is not."""
 
 import base64
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
@@ -73,9 +74,11 @@ def payload_view(payload: bytes, most: int) -> dict[str, Any]:
 
 
 def headers_view(content: Content) -> dict[str, Any]:
-    """The first of each name."""
+    """The first of each name. A number that is not finite is text: nan, inf, -inf."""
     found: dict[str, Any] = {}
     for name, value in content.headers[:HEADERS_SHOWN]:
         text = text_of(value[:HEADER_SHOWN]) if isinstance(value, bytes) else value
+        if isinstance(text, float) and not math.isfinite(text):  # JSON has no such numbers
+            text = str(text)
         found.setdefault(name[:HEADER_SHOWN], text[:HEADER_SHOWN] if isinstance(text, str) else text)
     return found

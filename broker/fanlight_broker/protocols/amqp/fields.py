@@ -6,7 +6,7 @@
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fanlight_broker.core.topics import SYNTAXES
-from fanlight_broker.protocols.amqp.data_types import short_string
+from fanlight_broker.protocols.amqp.data_types import OctetReader, short_string
 from fanlight_broker.protocols.amqp.properties import BasicProperties, decode_properties
 
 if TYPE_CHECKING:
@@ -37,6 +37,15 @@ def unpack_fields(octets: bytes) -> MessageFields:
     key_at = 1 + octets[0]
     end = key_at + 1 + octets[key_at]
     return MessageFields(octets[:key_at], octets[key_at:end], octets[end:])
+
+
+def read_fields(octets: bytes) -> MessageFields:
+    """Of octets from anywhere, the properties unread. Raises AmqpError."""
+    reader = OctetReader(octets, "a recorded message")
+    reader.short_string()
+    key_at = reader.at
+    reader.short_string()
+    return MessageFields(octets[:key_at], octets[key_at : reader.at], octets[reader.at :])
 
 
 def exchange_topic(exchange: str, routing_key: str) -> bytes:

@@ -29,7 +29,7 @@ from fanlight_broker.protocols.amqp.field_table import (
     joined_entries,
     raw_entries,
 )
-from fanlight_broker.protocols.amqp.fields import TOPIC_EXCHANGE, MessageFields, pack_fields, unpack_fields
+from fanlight_broker.protocols.amqp.fields import TOPIC_EXCHANGE, MessageFields, pack_fields, read_fields, unpack_fields
 from fanlight_broker.protocols.amqp.properties import (
     NO_PROPERTIES,
     encode_properties,
@@ -45,6 +45,7 @@ INTERVAL: Final = re.compile(r"(\d{1,9})([YMDhms])")
 SECONDS: Final = {"Y": 365 * 86_400, "M": 30 * 86_400, "D": 86_400, "h": 3_600, "m": 60, "s": 1}
 UNSENT_BYTES: Final = 32 * 1024  # in the outbox: with so many, the rest waits until it is empty
 ENTRY_BYTES: Final = 64  # of what waits, beside its octets
+NOT_RECORDED: Final = unpack_fields(pack_fields(TOPIC_EXCHANGE, "", encode_properties(NO_PROPERTIES)))
 TIMES_MAX: Final = 2**63 // 1_000_000 - 1  # seconds that the archive can be asked for
 
 
@@ -86,14 +87,17 @@ def start_of(wanted: Any, utc: float, refuse: Callable[[str], AmqpError]) -> Str
 def entry_of(
     offset: int, timestamp: int, topic: bytes, syntax: int, payload: bytes, content: Content | None
 ) -> StreamEntry:
-    """Of what the archive has, in the thread that reads it."""
+    """Of what the archive has, in the thread that reads it. Whatever that is: an error would end every consumer."""
     recorded = dict(content.headers).get(convert.RECORDED) if content is not None else None
     if isinstance(recorded, str):  # octets that are text
         recorded = recorded.encode()
-    if not isinstance(recorded, bytes):  # it came in another way, on a topic below the stream's
-        recorded = pack_fields(TOPIC_EXCHANGE, "", encode_properties(NO_PROPERTIES))
-    fields = unpack_fields(recorded)
-    return StreamEntry(offset, fields._replace(encoded=with_offset(fields.encoded, offset)), payload)
+    try:
+        fields = read_fields(recorded if isinstance(recorded, bytes) else b"")
+        encoded = with_offset(fields.encoded, offset)
+    except AmqpError:  # it came in another way, on a topic below the stream's
+        fields = NOT_RECORDED
+        encoded = with_offset(fields.encoded, offset)
+    return StreamEntry(offset, fields._replace(encoded=encoded), payload)
 
 
 def with_offset(encoded: bytes, offset: int) -> bytes:

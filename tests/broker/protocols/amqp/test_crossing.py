@@ -164,13 +164,14 @@ def restricted(*rules: Any) -> tuple[Mixed, Peer]:
 
 @pytest.mark.parametrize("header", ["CC", "BCC"])
 @pytest.mark.parametrize(("exchange", "key", "more"), [
-    ("amq.topic", "a.x", "b.secret"), ("amq.topic", "a.x", "$SYS.broker.x"), ("", "q", "other"),
-    ("x", "a.x", "b.secret"),
+    ("amq.topic", "a.x", "b.secret"), ("amq.topic", "a.x", "$SYS.broker.x"), ("amq.topic", "a.x", "$stream.q.0.x"),
+    ("", "q", "other"), ("x", "a.x", "b.secret"),
 ])  # fmt: skip
 def test_further_keys_need_permission_too(header: str, exchange: str, key: str, more: str) -> None:
     world, peer = restricted(
-        allow("publish", "a/#"), allow("publish", "$SYS/#"), allow("publish", "$exchange/amq%2Edefault/q"),
-        allow("publish", "$exchange/x/#"), allow("queue", "$exchange/x"), allow("subscribe"), allow("queue"),
+        allow("publish", "a/#"), allow("publish", "$SYS/#"), allow("publish", "$stream/#"),
+        allow("publish", "$exchange/amq%2Edefault/q"), allow("publish", "$exchange/x/#"),
+        allow("queue", "$exchange/x"), allow("subscribe"), allow("queue"),
     )
     reader = world.native()
     subscribe(reader, "b.#")

@@ -95,11 +95,12 @@ def test_a_delay_above_the_limit_is_refused_and_the_connection_stays() -> None:
     world = World(delay_seconds_max=60, delayed_messages_max=1, share_percent=100)
     publisher = world.connect()
     publisher.send(later("a", b"x", 1, delay=61), later("a", b"x", 2, delay=60), later("a", b"x", 3, delay=60))
-    publisher.send(later("a", b"x", 4, delay=1e300), later("$SYS.a", b"x", 5, delay=1))
+    publisher.send(later("a", b"x", 4, delay=1e300), later("$SYS.a", b"x", 5, delay=1),
+                   later("$stream.q.0.a", b"x", 6, delay=1))  # fmt: skip
     answers = publisher.frames()
     assert [fields[:3] for fields in answers] == [
         [13, 1, "limit_exceeded"], [5, 2, 0], [13, 3, "limit_exceeded"], [13, 4, "limit_exceeded"],
-        [13, 5, "not_permitted"],
+        [13, 5, "not_permitted"], [13, 6, "not_permitted"],
     ]  # fmt: skip
     assert answers[0][4] == {"limit": "delay_seconds_max", "value": 60.0}
     assert world.broker.delayed.refused == 3
