@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return FAILED if any("error" in row for row in runs) else OK
 
 
-class Up(NamedTuple):
+class RunningBroker(NamedTuple):
     """A broker that runs."""
 
     port: int
@@ -87,18 +87,18 @@ def _flushes(folder: Path, row: dict[str, Any]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _started(name: str) -> Iterator[Up]:
+def _started(name: str) -> Iterator[RunningBroker]:
     """A broker, with its data in a folder of its own."""
     with tempfile.TemporaryDirectory(prefix="fanlight-amqp-") as folder:
         if name == FANLIGHT:
             with Broker(amqp=True, data=str(Path(folder) / "data")) as broker:
-                yield Up(broker.amqp_port, broker.pid, Path(folder))
+                yield RunningBroker(broker.amqp_port, broker.pid, Path(folder))
         else:
             with RabbitMQ().start(Path(folder), None) as up:
-                yield Up(up.ports["amqp"], up.pid, Path(folder))
+                yield RunningBroker(up.ports["amqp"], up.pid, Path(folder))
 
 
-def _row(load: AmqpLoad | HoldingLoad, name: str, up: Up, scale: float) -> dict[str, Any]:
+def _row(load: AmqpLoad | HoldingLoad, name: str, up: RunningBroker, scale: float) -> dict[str, Any]:
     row: dict[str, Any] = {"load": load.name, "broker": name}
     count = max(10, int(load.messages[BROKERS.index(name)] * scale))
     try:

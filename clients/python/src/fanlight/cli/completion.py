@@ -31,7 +31,7 @@ def add_to(verbs: "argparse._SubParsersAction[Parser]", root: "Parser") -> None:
 
 def run(options: argparse.Namespace) -> int:
     if find_spec("shtab") is None:
-        raise ValueError("it needs shtab: pip install 'fanlight[cli]'")
+        raise ValueError("it needs shtab: pip install shtab")
     import shtab
 
     print(shtab.complete(options.root, shell=options.shell))
