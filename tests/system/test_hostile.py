@@ -270,7 +270,11 @@ async def test_a_flood_of_subscribes_stops_at_the_limit(broker: TestBroker) -> N
     [publish("nobody", b"", 1), ping(1), unsubscribe(1, 99), frame(99), subscribe(1, 1, "a/#/b", syntax=1)],
     ids=["receipts", "pings", "errors", "unknown types", "invalid filters"],
 )
-async def test_who_asks_and_never_reads_is_not_read_from_and_then_cut_off(broker: TestBroker, question: bytes) -> None:
+async def test_who_asks_and_never_reads_is_not_read_from_and_then_cut_off(
+    start_broker: StartBroker, question: bytes
+) -> None:
+    # Refusals have a rate of their own, at which they take long to fill an outbox.
+    broker = start_broker(refusals_per_second_max=0)
     before = resident(broker)
     bad = await Peer.connect(broker.port, receive_buffer=SMALL_BUFFER)
     async with calm(broker), bad:
