@@ -69,7 +69,7 @@ class Handover:
 
     async def _run(self, *, stop: bool) -> None:
         everybody = self._broker.everybody
-        # Who was in the middle of a handshake comes in, and is told at the next look.
+        # A client in the middle of its handshake still comes in, and gets its goodbye at the next look.
         while len(everybody) and self._clock() < self._ends:
             await self._tell(lambda client: client.connection.say_goodbye("shutting_down", GOODBYE))
             await asyncio.sleep(LOOK_SECONDS)

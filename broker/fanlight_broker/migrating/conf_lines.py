@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from fanlight_permissions.reading import file_text
+
 FILE_BYTES_MAX: Final = 4 * 1024 * 1024
 FILES_MAX: Final = 100  # included by others, and by themselves
 SECRETS: Final = {"remote_password", "local_password", "password", "bridge_psk"}
@@ -55,13 +57,6 @@ def _lines(path: Path, files: list[int]) -> Iterator[ConfLine]:
 def text_of(path: Path) -> str:
     """Raises ConfError."""
     try:
-        with path.open("rb") as file:
-            octets = file.read(FILE_BYTES_MAX + 1)
-    except OSError as error:
-        raise ConfError(f"{path}: cannot be read: {error.strerror}") from None
-    if len(octets) > FILE_BYTES_MAX:
-        raise ConfError(f"{path}: is longer than {FILE_BYTES_MAX} bytes")
-    try:
-        return octets.decode()
-    except UnicodeDecodeError as error:
-        raise ConfError(f"{path}: is not UTF-8 (at byte {error.start})") from None
+        return file_text(path, FILE_BYTES_MAX)
+    except ValueError as error:
+        raise ConfError(str(error)) from None

@@ -62,7 +62,7 @@ def _version_1(begun: bytes) -> ProxyOrigin | int:
 def _port(*texts: str) -> int:
     """The first of two ports. Raises ValueError."""
     if not all(text.isdecimal() and len(text) <= 5 and int(text) < 65_536 for text in texts):
-        raise ValueError("its PROXY line has a port that is none")
+        raise ValueError("its PROXY line has a port that is not 0 to 65535")
     return int(texts[0])
 
 
