@@ -57,6 +57,7 @@ def assemble(settings: Settings) -> Assembly:
     permitting, ruling, quotas = Permitting(settings, core), Ruling(settings, core), QuotaPart(settings, core)
     bridging = Bridging(settings, core)
     listeners = Listeners(settings, PROTOCOLS, core, authentication, encryption)
+    listeners.handover.followers.append(bridging.follow)
     inspecting = Inspecting(settings, core, listeners, archiving, storing, lambda: parts.ready)
     administration = Administration(
         settings, core, authentication, encryption, listeners, inspecting, lambda: parts.metrics(),

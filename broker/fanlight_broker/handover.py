@@ -31,6 +31,7 @@ class Handover:
         self._task: asyncio.Task[None] | None = None
         self._ends = 0.0
         self._drained = False
+        self.followers: list[Callable[[bool], None]] = []  # are called at the begin and at the end, with `draining`
 
     @property
     def draining(self) -> bool:
@@ -52,6 +53,7 @@ class Handover:
         self._admission.refusing = REFUSAL
         self._ends = self._clock() + seconds
         log.info("draining", connections=len(self._broker.everybody), grace_seconds=seconds)
+        self._tell_followers()
         self._task = asyncio.get_running_loop().create_task(self._run(stop=stop))
 
     def end(self) -> None:
@@ -61,6 +63,11 @@ class Handover:
             self._admission.refusing = ""
             self._drained = False
             log.info("drain_ended")
+            self._tell_followers()
+
+    def _tell_followers(self) -> None:
+        for follow in self.followers:
+            follow(self.draining)
 
     def cancel(self) -> None:
         if self._task is not None:

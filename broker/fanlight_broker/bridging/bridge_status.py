@@ -14,6 +14,7 @@ class BridgeState(StrEnum):
     WAITING = "waiting"  # for the next attempt
     CONNECTING = "connecting"
     UP = "up"
+    PAUSED = "paused"  # by an operator, until one resumes it or the broker starts again
     STOPPED = "stopped"
 
 

@@ -2,6 +2,7 @@
 
     prepare --> the near session is there, with its subscriptions, and collects
     start   --> attempt --LinkDown--> wait (back-off with jitter) --> attempt ...      until `stop`
+    rest    --> no attempt, and the near session goes on collecting                    until `start`
 """
 
 import asyncio
@@ -22,6 +23,7 @@ from fanlight_broker.protocols.mqtt.version import V5
 
 log: Final = event_log.get("bridges")
 
+PAUSED: Final = "an operator has paused it"
 STEADY_SECONDS: Final = 10.0  # a link that lasted for so long begins with the shortest back-off again
 
 
@@ -45,6 +47,7 @@ class BridgeLink:
         self._near_side, self._changed = near_side, changed
         self._task: asyncio.Task[None] | None = None
         self._forgetting = False
+        self.paused = False  # by an operator
 
     @property
     def is_up(self) -> bool:
@@ -67,15 +70,28 @@ class BridgeLink:
         await Attempt(self.status, self._near_side, self.broker).prepare()
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run(), name=f"bridge {self.bridge.name}")
+        """Make the link, unless an operator has paused it or it is being made."""
+        if self.paused:
+            self._set(BridgeState.PAUSED, PAUSED)
+        elif self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run(), name=f"bridge {self.bridge.name}")
+
+    async def rest(self, reason: str) -> None:
+        """Close both connections, and keep both sessions."""
+        await self._end_attempts()
+        self._set(BridgeState.PAUSED if self.paused else BridgeState.STOPPED, reason)
+
+    async def _end_attempts(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
 
     async def stop(self, *, forget: bool = False) -> None:
         """Close both connections. forget: and end both sessions, the far one if it can be reached (5.0)."""
         self._forgetting = forget
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+        await self._end_attempts()
         waiting = self.status.waiting
         self._set(BridgeState.STOPPED, "the bridge is stopped")
         if forget:

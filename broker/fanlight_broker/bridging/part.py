@@ -3,13 +3,14 @@
     open    the file is read; near sessions of bridges that were removed while the broker was stopped end
     start   each near session collects, before listeners open; then the links are made
     reload  bridges that are as before are left alone, the others are stopped, changed or started, in a task
+    drain   when clients are handed over (handover.py), links rest: no near end comes back before that is taken back
 
 What connects is imported where there are bridges, and not before.
 """
 
 import asyncio
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from fanlight_broker import logs
@@ -17,6 +18,7 @@ from fanlight_broker.admin.metric_source import MetricSource
 from fanlight_broker.admin.view import OFFSET_MAX, Answer, PartView, Query, limit_of, number_of
 from fanlight_broker.bridging.names import LOCAL_CLIENT
 from fanlight_broker.config import Settings
+from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.metrics import Labels, MetricFamily
 from fanlight_broker.core.system_topics import SystemTopics
 from fanlight_broker.core_part import Core
@@ -41,6 +43,7 @@ FAMILIES: Final = {
     "bridge_messages": ("counter", "Messages that a bridge has delivered"),
     "bridge_messages_left_out": ("counter", "Messages that a bridge has taken and not delivered, by reason"),
 }
+DRAINING: Final = "the broker is being drained"
 REASONS: Final = ("refused", "too_large", "dropped", "looped", "unmatched", "unwanted")
 
 
@@ -55,6 +58,9 @@ class Bridging(Part):
         self._near_side: NearSide | None = None
         self._switching: asyncio.Task[None] | None = None
         self._wanted: BridgeFile | None = None
+        self._changing = asyncio.Lock()  # whoever starts and stops links
+        self._draining = False
+        self._following: asyncio.Task[None] | None = None
 
     # -- its life -----------------------------------------------------------------------------------------------------
 
@@ -79,11 +85,13 @@ class Bridging(Part):
             await self._near_side.stop()
 
     async def _stop_links(self) -> None:
-        if self._switching is not None:
-            self._switching.cancel()
-            await asyncio.wait({self._switching})
-        links, self._links = self._links, {}
-        await asyncio.gather(*(each.stop() for each in links.values()))
+        for task in (self._switching, self._following):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait({task})
+        async with self._changing:
+            links, self._links = self._links, {}
+            await asyncio.gather(*(each.stop() for each in links.values()))
 
     async def prepare(self, settings: Settings) -> None:
         self._prepared = None
@@ -110,8 +118,56 @@ class Bridging(Part):
     def _bridges(self) -> "tuple[Bridge, ...]":
         return self._wanted.bridges if self._wanted is not None else ()
 
+    # -- what an operator does ----------------------------------------------------------------------------------------
+
+    def actions(self) -> Mapping[str, Callable[..., Any]]:
+        return {"bridges": lambda: self._links, "change_bridge": self._change}
+
+    async def _change(self, verb: str, name: str) -> "BridgeLink":
+        """Pause, resume or reconnect a bridge. Raises FanlightError where the state does not allow it, KeyError."""
+        async with self._changing:
+            link = self._links[name]
+            if verb == "reconnect":
+                if link.paused or self._draining:
+                    raise FanlightError(f"the bridge {name!r} rests: {link.status.reason}")
+                await link.rest("an operator has asked for a new link")
+                link.start()
+                return link
+            link.paused = verb == "pause"
+            if link.paused:
+                from fanlight_broker.bridging.link import PAUSED
+
+                await link.rest(PAUSED)
+            elif not self._draining:
+                link.start()
+            else:
+                await link.rest(DRAINING)
+            log.info("bridge_paused" if link.paused else "bridge_resumed", bridge=name, waiting=link.status.waiting)
+            return link
+
+    def follow(self, draining: bool) -> None:
+        """Clients are handed over to other brokers, or come again: links rest meanwhile, and near sessions collect."""
+        self._draining = draining
+        if self._links or self._switching is not None:
+            before, loop = self._following, asyncio.get_running_loop()
+            self._following = loop.create_task(self._follow(before), name="bridges follow a drain")
+
+    async def _follow(self, before: "asyncio.Task[None] | None") -> None:
+        if before is not None:
+            await asyncio.wait({before})
+        async with self._changing:
+            for link in self._links.values():
+                if self._draining and not link.paused:
+                    await link.rest(DRAINING)
+                elif not self._draining:
+                    link.start()
+
     async def _switch(self) -> None:
         """Make the links those that are wanted, and leave alone what is as before."""
+        async with self._changing:
+            await self._switch_links()
+
+    async def _switch_links(self) -> None:
         from fanlight_broker.bridging.bridge_status import LinkDown
         from fanlight_broker.bridging.link import BridgeLink
         from fanlight_broker.bridging.near_side import NearSide
@@ -135,13 +191,17 @@ class Bridging(Part):
                 await old.stop()
             link = self._links[name] = BridgeLink(bridge, self._near_side, broker, self._note_state)
             session = self._core.broker.sessions.get(bridge.local_client_id)
+            link.paused = old is not None and old.paused
             if session is not None:
                 link.adopt(session)
             try:
                 await link.prepare(old.status if old is not None else None)
             except LinkDown as error:
                 log.warning("bridge_not_prepared", bridge=name, reason=str(error))
-            link.start()
+            if self._draining and not link.paused:
+                await link.rest(DRAINING)
+            else:
+                link.start()
         log.info("bridges_in_force", bridges=len(self._links), changed=changed)
 
     def _end_leftovers(self, names: set[str]) -> None:

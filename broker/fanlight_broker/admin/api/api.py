@@ -6,6 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
+from fanlight_broker.admin.api.bridges import BridgeOperations
 from fanlight_broker.admin.api.connections import Connections
 from fanlight_broker.admin.api.deciding import DecidingOperations
 from fanlight_broker.admin.api.declared import MAP, TEXT, Call, Operation, items, shape
@@ -53,6 +54,7 @@ class Api:
             *messages.operations(),
             *TopicOperations(operated, publishers).operations(),
             *DecidingOperations(operated).operations(),
+            *BridgeOperations(operated).operations(),
             *RunningOperations(operated).operations(),
             *(EventOperations(operated.feed, seconds, headers).operations() if operated.feed is not None else ()),
         )
