@@ -272,7 +272,7 @@ async def test_metrics_of_quotas_and_refusals_are_by_user_and_group(
 async def test_a_flood_of_refused_messages_is_one_line_and_a_count(
     start_broker: StartBroker, users: Path, permissions: Path, version: Version
 ) -> None:
-    broker = start_broker(users_file=users, permissions=permissions)
+    broker = start_broker(users_file=users, permissions=permissions, refusals_per_second_max=0)
     count = 10_000
     async with await MqttPeer.connect(
         broker.mqtt_port, "flood", version=version, user_name="alice", password=b"wonder"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.conftest import TestBroker
+from tests.conftest import StartBroker, TestBroker
 from tests.system.wire import Peer, Type, ping, publish, subscribe, unsubscribe
 
 COUNT = 40_000
@@ -22,8 +22,8 @@ FLOODS: dict[str, Callable[[int], bytes]] = {
 
 
 @pytest.fixture(scope="module")
-def broker(module_broker: TestBroker) -> TestBroker:
-    return module_broker
+def broker(start_module_broker: StartBroker) -> TestBroker:
+    return start_module_broker(refusals_per_second_max=0)  # a rate would hold the refused one back for two minutes
 
 
 @pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS.keys())
