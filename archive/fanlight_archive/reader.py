@@ -20,7 +20,8 @@ from fanlight_archive.arrow import pa, pc
 from fanlight_archive.errors import ArchiveError, Corrupt, Gone, Loss, Missing
 from fanlight_archive.manifest import Manifest, Span
 from fanlight_archive.schema import SCHEMA
-from fanlight_archive.segment import Segment, first_of
+from fanlight_archive.segment import Place, Segment, first_of
+from fanlight_archive.sizes import offset_after, size_between
 
 Lost = Callable[[Loss], None]
 Select = Callable[[Span], Sequence[int] | None]  # a closed segment in; rows of it out, or None for all
@@ -84,6 +85,21 @@ class Archive:
         if self._tail is not None and self._tail.places:
             return self._tail.end
         return max(self.spans[-1].end if self.spans else 0, self.manifest.end)
+
+    @property
+    def oldest_end(self) -> int | None:
+        """Before which offset retention removes next; None with only the open segment, which it never removes."""
+        return self.spans[0].end if self.spans else None
+
+    def size_between(self, first: int, end: int) -> int:
+        """Bytes that the messages of a range take in their files."""
+        return size_between(self.spans, self._tail.places if self._tail is not None else (), first, end)
+
+    def offset_after(self, first: int, end: int, size: int) -> int:
+        """Where a range from `first` ends that has at most `size` bytes and at least a batch: `end` at the latest."""
+        return offset_after(
+            self.spans, self._tail.places if self._tail is not None else (), self._places_of, first, end, size
+        )
 
     def epoch_at(self, offset: int) -> int:
         """The epoch of an offset that there is, or of the end."""
@@ -187,11 +203,8 @@ class Archive:
         found: list[tuple[int, int]] = []
         for span in self.spans:
             if span.end > start and span.first < end:
-                try:
-                    with closing(self._segment(span)) as segment:
-                        found += [(place.first, place.end) for place in segment.after(start)]
-                except (Gone, Corrupt):
-                    found.append((span.first, span.end))  # reading it reports the loss
+                places = [(place.first, place.end) for place in self._places_of(span) if place.end > start]
+                found += places or [(span.first, span.end)]
         if self._tail is not None:
             found += [(place.first, place.end) for place in self._tail.after(start)]
         return [(max(first, start), min(last, end)) for first, last in found if first < end]
@@ -200,6 +213,13 @@ class Archive:
 
     def _tail_bounds(self) -> list[tuple[int, int]]:
         return [(self._tail.first, self._tail.end)] if self._tail is not None and self._tail.places else []
+
+    def _places_of(self, span: Span) -> list[Place]:
+        try:
+            with closing(self._segment(span)) as segment:
+                return segment.places
+        except (Gone, Corrupt):
+            return []  # reading it reports the loss
 
     def _read_span(
         self, span: Span, start: int, end: int, lost: Lost, rows: "_Rows", chosen: Sequence[int] | None = None

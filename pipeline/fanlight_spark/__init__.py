@@ -8,6 +8,7 @@
     sink       the data source `fanlight`, writing          outgoing   what a row says as a message
     publishing a window of messages without receipt         remote     an archive as its broker replays it
     broker     a connection to one, for both                options    of source and sink
+    admission  how much a batch of a stream reads       lag        how far a stream is behind
     functions  filters and selectors in SQL                 askers     who published, as rules may ask
     judging    what two files of permissions decide         decisions  the same of all that was archived
 

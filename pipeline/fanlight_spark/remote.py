@@ -71,6 +71,8 @@ class Remote:
         kept = self._connection.run(self._asked())
         self.id, self.epoch = str(kept["archive"]), int(kept["epoch"])
         self.start, self.end = int(kept["start"]), int(kept["end"])
+        self._size: int | None = kept.get("bytes")  # None: a broker of an earlier version
+        self.oldest_end: int | None = kept.get("oldest_end")
 
     def epoch_at(self, offset: int) -> int:
         """An epoch in which the archive has had this offset: the present one, for all that is there."""
@@ -86,6 +88,18 @@ class Remote:
         if time > min(TIME_MAX, _TIME_MAX):
             return self.end
         return int(self._connection.run(self._asked(since=_EPOCH + timedelta(microseconds=max(time, 0))))["offset"])
+
+    def size_between(self, first: int, end: int) -> int:
+        """About: the broker says what all of it takes. Raises ArchiveError if it does not."""
+        if self._size is None:
+            raise ArchiveError("this broker does not say how many bytes its archive has: it is of an earlier version")
+        rows = self.end - self.start
+        return round(self._size * max(min(end, self.end) - max(first, self.start), 0) / rows) if rows else 0
+
+    def offset_after(self, first: int, end: int, size: int) -> int:
+        """About, too: a message is taken to be as large as all are on average. Raises ArchiveError."""
+        whole = self.size_between(first, end)
+        return end if whole <= size else min(first + max(size * (end - first) // whole, 1), end)
 
     @property
     def spans(self) -> tuple[()]:

@@ -6,6 +6,7 @@ What is set, and why:
     spark.sql.session.timeZone                UTC, as the archive's times are
     spark.sql.python.filterPushdown.enabled   where the source's option pushdown asks for it
     spark.ui.enabled                          no port, no threads
+    spark.ui.showConsoleProgress              a bar for the tasks of a stage, if standard error is a terminal
     spark.python.authenticate.socketTimeout   what a Python worker may take to start: 15 s are too few on a busy machine
     spark.driver.extraJavaOptions             log4j2.properties beside this file: errors only
 """
@@ -30,7 +31,6 @@ LAPTOP: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
     "spark.python.authenticate.socketTimeout": "180s",
 }
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
@@ -64,7 +64,8 @@ def local_session(
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # before its JVM looks for an address to warn of
     builder = configure(SparkSession.builder.master(f"local[{cores or '*'}]").appName(name))
-    wanted = {**LAPTOP, **(QUICK if quick else {}), **(settings or {})}
+    progress = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}  # a bar that is drawn over itself
+    wanted = {**LAPTOP, **progress, **(QUICK if quick else {}), **(settings or {})}
     if "log4j" not in wanted.get(JAVA_OPTIONS, ""):
         wanted[JAVA_OPTIONS] = f"-Dlog4j2.configurationFile={LOG4J.as_uri()} {wanted.get(JAVA_OPTIONS, '')}".strip()
     for key, value in wanted.items():

@@ -1,7 +1,7 @@
 """The data source `fanlight`: an archive as a DataFrame, at once or as a stream. Its other half is sink.py.
 
     session.read.format("fanlight").option("path", "/var/lib/fanlight/archive").load()
-    session.readStream.format("fanlight").option("path", ...).option("maxOffsetsPerTrigger", 100_000).load()
+    session.readStream.format("fanlight").option("path", ...).option("maxBytesPerTrigger", "64m").load()
     session.readStream.format("fanlight").option("url", "fanlight://127.0.0.1:7420").load()     # through its broker
 
 A stream's position is the archive's (positions.py): epoch and offset. So a query that was killed reads the same
@@ -25,14 +25,16 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructField, StructType
 
 import matchcore
 from fanlight_archive import SCHEMA, Archive
 from fanlight_archive.arrow import pa
 from fanlight_spark import broker, sink
+from fanlight_spark.admission import LIMITS, Admission, Limits
 from fanlight_spark.broker import Address
+from fanlight_spark.lag import Watch, report
 from fanlight_spark.options import known, one_of, positive
 from fanlight_spark.positions import (
     EARLIEST,
@@ -62,8 +64,7 @@ BROKER_COLUMNS: Final = StructType([column for column in COLUMNS if column.name 
 OPTIONS: Final = frozenset(
     [
         "path", "filter", "syntax", "where", "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp",
-        "maxOffsetsPerTrigger", "maxRecordsPerPartition", "failOnDataLoss", "onCorrupt", "pushdown",
-        *broker.OPTIONS,
+        "maxRecordsPerPartition", "failOnDataLoss", "onCorrupt", "pushdown", *LIMITS, *broker.OPTIONS,
     ]
 )  # fmt: skip
 
@@ -81,7 +82,7 @@ class SourceSettings:
     index: matchcore.FrozenIndex | None
     selector: Selector | None
     rows: int  # of a partition
-    rows_per_trigger: int | None
+    limits: Limits  # of a batch of a stream
     pushdown: bool
 
     @classmethod
@@ -110,7 +111,7 @@ class SourceSettings:
             index if "path" in options else None,
             selector if "path" in options else None,
             positive(options, "maxRecordsPerPartition") or ROWS_PER_PARTITION,
-            positive(options, "maxOffsetsPerTrigger"),
+            Limits.of(options),
             one_of(options, "pushdown", ("false", "true")) == "true",
         )
 
@@ -183,8 +184,8 @@ class BatchReader(DataSourceReader):
     """What there is between two offsets, when it is planned."""
 
     def __init__(self, settings: SourceSettings) -> None:
-        if settings.rows_per_trigger is not None:
-            raise ValueError("maxOffsetsPerTrigger is for streams: a batch reads from startingOffsets to endingOffsets")
+        if given := [name for name in LIMITS if name in settings.options]:
+            raise ValueError(f"{', '.join(given)}: for streams; a batch reads from startingOffsets to endingOffsets")
         self.settings = settings
         until = settings.options.get("endingTimestamp")
         self.wanted = Wanted(until=None if until is None else microseconds("endingTimestamp", until))
@@ -230,13 +231,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.settings = settings
         self.target: Position | None = None  # where a query that only wants what is there now ends
         self._archive: Log | None = None
+        self._admission = Admission(settings.limits)
+        self._watch = Watch()
+        self._reached: int | None = None  # where the batch ends that was planned last
 
     def initialOffset(self) -> dict[str, Any]:
         return starting(self._now(), self.settings.options, LATEST).json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        rows = self.settings.rows_per_trigger
-        return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
+        limits = self.settings.limits
+        # Which one does not matter: `latestOffset` knows them all, and it is only asked whether they hold.
+        return ReadAllAvailable() if limits == Limits() else ReadMaxBytes(limits.bytes or 0)
 
     def prepareForTriggerAvailableNow(self) -> None:
         archive = self._now()
@@ -246,11 +251,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         archive, bounds = self._now(), self.settings.bounds
         first = bounds.offset_of(archive, Position.of(start))
         end = archive.end if self.target is None else bounds.offset_of(archive, self.target)
-        if isinstance(limit, ReadMaxRows):
-            # Not from an offset that retention has taken: that would be batches of nothing.
-            end = min(end, max(first, min(archive.start, end)) + limit.max_rows)
+        self._watch.look(archive, first)
+        if not isinstance(limit, ReadAllAvailable):
+            end = self._admission.end(archive, first, end, waits=self.target is None)
+        self._reached = max(end, first)
         # As it came, if there is nothing new: Spark compares the two as text.
         return position_at(archive, end).json() if end > first else start
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        if self._reached is None or self._archive is None:
+            return None  # a batch that was planned before the query was killed
+        return report(self._archive, self._reached, self._watch.near)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         archive = self._now()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import fanlight.sync
-from fanlight_archive import ArchiveError, Gone
+from fanlight_archive import Archive, ArchiveError, Gone
 from tests import require
 from tests.conftest import StartBroker
 from tests.pipeline.conftest import fill
@@ -81,9 +81,16 @@ def test_a_query_goes_on_over_url_where_it_was_in_the_folder(
     query = Query(spark, folder, tmp_path)
     assert query.run() == [(0, 1000)]
     fill(folder, 1000, 500)
-    query.options.update(url=start_broker(archive=folder).url, maxOffsetsPerTrigger=300)
+    broker = start_broker(archive=folder)
+    query.options.update(url=broker.url, maxOffsetsPerTrigger=300)
     assert query.run() == [(1000, 1300), (1300, 1500)]
     assert query.offsets() == list(range(1500))
+    with Archive(folder) as here:
+        whole = here.size_between(0, 1500)
+    assert query.lags == [(200, round(whole * 200 / 1500)), (0, 0)]
+    with remote(broker.url) as there:
+        assert (there.oldest_end, there.size_between(0, 1500)) == (400, whole)
+        assert there.offset_after(100, 1500, whole // 3) == 100 + whole // 3 * 1400 // there.size_between(100, 1500)
 
 
 @pytest.mark.parametrize(

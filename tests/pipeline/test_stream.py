@@ -2,12 +2,14 @@
 
 import json
 import os
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fanlight_archive import Archive, Writer
+from fanlight_spark.lag import lags
 from tests.archive.messages import batch
 from tests.pipeline.conftest import fill
 from tests.pipeline.killed import run_until_stuck
@@ -31,6 +33,7 @@ class Query:
             .start(str(self.work / "out"))
         )
         query.awaitTermination()
+        self.lags = [(lag.offsets, lag.bytes) for one in query.recentProgress if one.numInputRows for lag in lags(one)]
         sources = [one.sources[0] for one in query.recentProgress if one.numInputRows]
         steps = [(json.loads(source.startOffset or "null"), json.loads(source.endOffset)) for source in sources]
         # The first batch of a query has no beginning there: it is that of the options.
@@ -44,6 +47,23 @@ def test_available_now_reads_what_is_there_in_steps_of_the_limit(spark: Any, fol
     query = Query(spark, folder, tmp_path, maxOffsetsPerTrigger=300)
     assert query.run() == [(0, 300), (300, 600), (600, 900), (900, 1000)]
     assert query.offsets() == list(range(1000))
+
+
+def test_batches_are_bounded_in_bytes_and_the_progress_says_what_is_behind(
+    spark: Any, folder: Path, tmp_path: Path
+) -> None:
+    """A segment of 400 fits; then two batches of the next one, and so on to the open one."""
+    with Archive(folder) as archive:
+        first, batches = archive.spans[0].size, archive._segment(archive.spans[1]).places
+        limit = max(first, *(one.size + other.size for one, other in pairwise(batches)))
+        ends = [0]
+        while ends[-1] < 1_000:
+            ends.append(archive.offset_after(ends[-1], 1_000, limit))
+        behind = [(1_000 - end, archive.size_between(end, 1_000)) for end in ends[1:]]
+    query = Query(spark, folder, tmp_path, maxBytesPerTrigger=limit)
+    assert query.run() == list(pairwise(ends))
+    assert (query.lags, ends[1], len(ends)) == (behind, 400, 4)
+    assert query.offsets() == list(range(1_000))
 
 
 def test_a_query_goes_on_where_it_was(spark: Any, folder: Path, tmp_path: Path) -> None:

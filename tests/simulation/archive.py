@@ -111,7 +111,7 @@ class ArchiveReading:
         if self._next is None:
             since = (number for number, row in enumerate(rows) if row.at >= (wanted.since or 0))
             self._next = wanted.offset if wanted.offset is not None else next(since, len(rows))
-            kept = ReplayStart("archive", 0, len(rows), self._next)
+            kept = ReplayStart("archive", 0, len(rows), self._next, 100 * len(rows), None)
         until, found = len(rows) if end is None else end, list[Any]()
         while self._next < until and len(found) < PART:
             row = rows[self._next]

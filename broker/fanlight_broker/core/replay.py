@@ -59,6 +59,8 @@ class ReplayStart(NamedTuple):
     start: int  # the oldest offset
     end: int  # the offset of the next message
     offset: int  # where the replay begins
+    bytes: int  # that the whole archive takes, without its indexes
+    oldest_end: int | None  # before which offset retention removes next; None: there is nothing that it would
 
 
 class ReplayPart(NamedTuple):

@@ -162,7 +162,10 @@ class ArchiveReading:
                     self._wants, condition, self._replays.body_formats,
                 )
             self._next, self._epoch = self._first(reader), reader.epoch
-            self._kept = ReplayStart(reader.id, reader.start, reader.end, self._next)
+            self._kept = ReplayStart(
+                reader.id, reader.start, reader.end, self._next, reader.size_between(reader.start, reader.end),
+                reader.oldest_end,
+            )  # fmt: skip
         if self._gone is not None:
             raise self._gone
         found: list[Any] = []

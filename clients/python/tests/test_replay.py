@@ -73,7 +73,7 @@ async def test_after_a_reconnect_a_replay_goes_on_where_it_was_and_a_live_one_is
 
 
 async def test_a_part_of_the_archive_is_asked_for_by_its_end_and_taken_many_at_a_time() -> None:
-    kept = {"archive": text("0f3a"), "start": num(2), "end": num(9), "offset": num(5)}
+    kept = {"archive": text("0f3a"), "start": num(2), "end": num(9), "offset": num(5), "bytes": num(700)}
     ended = frame(fixint(9), num(1), text("end"), num(2), num(0))
 
     async def script(peer: Peer) -> None:
@@ -84,7 +84,7 @@ async def test_a_part_of_the_archive_is_asked_for_by_its_end_and_taken_many_at_a
 
     async with listening() as peer, conversing(peer, script), connect(peer.url) as client:
         messages = await client.replay("t", offset=5, end=7)
-        assert messages.kept == {"archive": "0f3a", "start": 2, "end": 9, "offset": 5}
+        assert messages.kept == {"archive": "0f3a", "start": 2, "end": 9, "offset": 5, "bytes": 700}
         found = []
         while some := await messages.archived(10):
             found += [(one.offset, one.payload, one.timestamp) for one in some]

@@ -67,7 +67,8 @@ class Replay(Subscription):
         self.live = False
         """All that was archived has come, or all before `end`."""
         self.kept: dict[str, Any] = {}
-        """What the broker said of its archive when this began: `archive`, `start`, `end`; and `offset`, its first."""
+        """What the broker said of its archive when this began: `archive`, `start`, `end`; `offset`, its first; newer
+        brokers also `bytes` and `oldest_end` (docs/native-protocol.md, 3.7)."""
         self._since = None if since is None else microseconds(since)
         self._end = end
         self._past_only = past_only
@@ -97,7 +98,7 @@ class Replay(Subscription):
         if not self.live and isinstance(epoch, int):
             self.epoch = epoch
         if "archive" in result:  # which may be live by now, if there was little to send
-            self.kept = {name: result.get(name) for name in ("archive", "start", "end", "offset")}
+            self.kept = {name: value for name, value in result.items() if name != "epoch"}
 
     def wire_options(self) -> dict[str, Any] | None:
         if self.live and (self._past_only or self._end is not None):
