@@ -10,6 +10,8 @@
     broker     a connection to one, for both                options    of source and sink
     admission  how much a batch of a stream reads       lag        how far a stream is behind
     functions  filters and selectors in SQL                 askers     who published, as rules may ask
+    tables     payloads as typed columns                    decoding   the same without Spark: formats, types, times
+    catalog    CREATE TABLE ... USING fanlight
     judging    what two files of permissions decide         decisions  the same of all that was archived
 
 It imports the archive's format, the matcher, the permissions and, for a running broker, the SDK; nothing of the broker
@@ -18,7 +20,14 @@ itself. This package alone asks for no Spark: that is the extra `[spark]`. docs/
 
 from typing import Any
 
-__all__ = ["register"]
+__all__ = ["decode", "register"]
+
+
+def decode(messages: Any, decoders: Any, table: str | None = None) -> Any:
+    """Messages as a table, by a file of decoders: tables.py."""
+    from fanlight_spark.tables import decode as decoded  # here: it needs Spark
+
+    return decoded(messages, decoders, table)
 
 
 def register(session: Any) -> Any:

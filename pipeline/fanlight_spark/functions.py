@@ -1,7 +1,9 @@
-"""Functions of SQL: topic filters and selectors in a query.
+"""Functions of SQL: topic filters, words of topics and selectors in a query.
 
     topic_matches(filter, topic)           does the filter match the topic?
     topic_matches(filter, topic, syntax)   both in this syntax: 'amqp', the default, or 'mqtt'
+    topic_word(topic, n)                   its word n, counted from 1; from the end, -1 is the last
+    topic_word(topic, n, syntax)           of a topic in this syntax
     selector_matches(where, fields)        is the selector true of these fields: a map, or a struct
 
 Nulls are SQL's: a null argument gives null, and so does a selector that is unknown (docs/selectors.md), as Spark's own
@@ -23,7 +25,7 @@ import numpy as np
 
 import matchcore
 from fanlight_archive.arrow import pa, pc
-from fanlight_spark.topics import match_rows, rows_of
+from fanlight_spark.topics import match_rows, rows_of, words_of
 from matchcore.kleene import Untyped, holds, key_of
 from matchcore.selector import Not, Selector, Source, leaves
 from matchcore.where import parse_where
@@ -37,8 +39,7 @@ def topic_matches(filters: pa.Array, topics: pa.Array, *syntax: pa.Array) -> pa.
     """Of three string arrays, or two: a boolean array. Raises matchcore.InvalidFilter, ValueError of a syntax."""
     if not syntax:
         return _by_text(filters, topics, _asking("amqp"))
-    if wrong := set(pc.unique(syntax[0]).to_pylist()) - {*SYNTAXES, None}:
-        raise ValueError(f"the syntax is 'amqp' or 'mqtt', not {min(wrong)!r}")
+    _must_be_syntaxes(syntax[0])
     chosen = {one: pc.fill_null(pc.equal(syntax[0], one), False) for one in SYNTAXES}
     return pc.coalesce(
         *(
@@ -46,6 +47,26 @@ def topic_matches(filters: pa.Array, topics: pa.Array, *syntax: pa.Array) -> pa.
             for one, rows in chosen.items()
         )
     )
+
+
+def topic_word(topics: pa.Array, numbers: pa.Array, *syntax: pa.Array) -> pa.Array:
+    """Of strings and whole numbers: a string array; null where a topic has no such word. Raises ValueError."""
+    topics, numbers = _whole(topics), _whole(numbers)
+    if syntax:
+        _must_be_syntaxes(syntax[0])
+    syntaxes = _whole(syntax[0]) if syntax else pa.array(["amqp"] * len(topics), pa.string())
+    distinct = pc.unique(numbers).drop_null().to_pylist()
+    if 0 in distinct:
+        raise ValueError("the number of a word is 1 or more; or, from the end, -1 or less")
+    found = pa.nulls(len(topics), pa.string())
+    for number, words in zip(distinct, words_of(topics, syntaxes, distinct), strict=True):
+        found = pc.if_else(pc.fill_null(pc.equal(numbers, number), False), words, found)
+    return found
+
+
+def _must_be_syntaxes(given: pa.Array) -> None:
+    if wrong := set(pc.unique(given).to_pylist()) - {*SYNTAXES, None}:
+        raise ValueError(f"the syntax is 'amqp' or 'mqtt', not {min(wrong)!r}")
 
 
 def _asking(syntax: str) -> Callable[[str, Any], Any]:

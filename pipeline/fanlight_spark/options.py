@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}  # of bytes, as Spark's own options have them
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -16,6 +17,11 @@ def known(given: Mapping[str, str], names: Iterable[str], what: str) -> dict[str
         has = ", ".join(sorted(spelled.values()))
         raise ValueError(f"no option of the {what} fanlight: {', '.join(unknown)}; it has {has}")
     return {spelled[name.lower()]: value for name, value in given.items()}
+
+
+def folder(path: str) -> str:
+    """The path of a folder; of a file: URI, as a catalog of Spark has it, too."""
+    return unquote(urlsplit(path).path) if path.lower().startswith("file:") else path
 
 
 def positive(options: Mapping[str, str], name: str) -> int | None:

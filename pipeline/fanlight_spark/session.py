@@ -20,7 +20,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import arrow_udf
 
-from fanlight_spark.functions import selector_matches, topic_matches
+from fanlight_spark.functions import selector_matches, topic_matches, topic_word
 from fanlight_spark.source import Fanlight
 
 NEEDED: Final = {
@@ -36,7 +36,10 @@ LAPTOP: Final = {
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 #: Of SQL.
-FUNCTIONS: Final = {"topic_matches": topic_matches, "selector_matches": selector_matches}
+FUNCTIONS: Final = {
+    "topic_matches": (topic_matches, "boolean"), "topic_word": (topic_word, "string"),
+    "selector_matches": (selector_matches, "boolean"),
+}  # fmt: skip
 #: For tests and short jobs: less compiling, fewer tasks. 21 s instead of 44 for 13 small tests.
 QUICK: Final = {
     "spark.sql.shuffle.partitions": "2",
@@ -76,6 +79,6 @@ def local_session(
 def register(session: SparkSession) -> SparkSession:
     """Make the source `fanlight` and the functions of SQL (functions.py) known to a session."""
     session.dataSource.register(Fanlight)
-    for name, function in FUNCTIONS.items():
-        session.udf.register(name, arrow_udf(function, "boolean"))
+    for name, (function, result) in FUNCTIONS.items():
+        session.udf.register(name, arrow_udf(function, result))
     return session

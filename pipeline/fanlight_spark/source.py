@@ -31,11 +31,11 @@ from pyspark.sql.types import StructField, StructType
 import matchcore
 from fanlight_archive import SCHEMA, Archive
 from fanlight_archive.arrow import pa
-from fanlight_spark import broker, sink
+from fanlight_spark import broker, catalog, sink
 from fanlight_spark.admission import LIMITS, Admission, Limits
 from fanlight_spark.broker import Address
 from fanlight_spark.lag import Watch, report
-from fanlight_spark.options import known, one_of, positive
+from fanlight_spark.options import folder, known, one_of, positive
 from fanlight_spark.positions import (
     EARLIEST,
     LATEST,
@@ -52,6 +52,7 @@ from fanlight_spark.positions import (
 from fanlight_spark.pushdown import Wanted
 from fanlight_spark.remote import ARCHIVE_COLUMNS, DELIVERED, Remote
 from fanlight_spark.selection import Selection, worth_reading
+from fanlight_spark.tables import TableShape, columns_of, decoder_of
 from fanlight_spark.topics import index_of
 from matchcore.selector import Selector
 from matchcore.where import parse_where
@@ -64,7 +65,8 @@ BROKER_COLUMNS: Final = StructType([column for column in COLUMNS if column.name 
 OPTIONS: Final = frozenset(
     [
         "path", "filter", "syntax", "where", "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp",
-        "maxRecordsPerPartition", "failOnDataLoss", "onCorrupt", "pushdown", *LIMITS, *broker.OPTIONS,
+        "maxRecordsPerPartition", "failOnDataLoss", "onCorrupt", "pushdown", "decoders", "table",
+        *LIMITS, *broker.OPTIONS,
     ]
 )  # fmt: skip
 
@@ -84,6 +86,7 @@ class SourceSettings:
     rows: int  # of a partition
     limits: Limits  # of a batch of a stream
     pushdown: bool
+    table: TableShape | None  # None: messages as they are
 
     @classmethod
     def of(cls, given: Mapping[str, str], schema: StructType) -> "SourceSettings":
@@ -91,28 +94,34 @@ class SourceSettings:
         if ("path" in options) == ("url" in options):
             raise ValueError(
                 "the source fanlight needs one of the options path and url: the folder of an archive, or the broker "
-                "that keeps it, as in fanlight://127.0.0.1:7420"
+                "that keeps it, as in fanlight://127.0.0.1:7420 (CREATE TABLE with a list of columns "
+                "loses its options: leave the columns out)"
             )
         if "path" in options and (others := [name for name in broker.OPTIONS if name in options]):
             raise ValueError(f"{', '.join(others)}: of a broker (option url); a folder (path) is read without")
         syntax = one_of(options, "syntax", ("amqp", "mqtt"))
         text = options.get("filter")
+        decoder = decoder_of(options)
+        table = None if decoder is None else TableShape(decoder, schema)
+        if decoder is not None:
+            text, syntax = decoder.filter, decoder.syntax
         index = index_of([(text, 0, syntax)]) if text is not None else None  # raises if it is invalid
         selector = parse_where(options["where"]) if "where" in options else None  # raises if it is invalid
         fail = one_of(options, "failOnDataLoss", ("true", "false"))
         corrupt = one_of(options, "onCorrupt", ("fail", "skip") if fail == "true" else ("skip", "fail"))
         return cls(
-            options["path"] if "path" in options else Address.of(options),
+            folder(options["path"]) if "path" in options else Address.of(options),
             text,
             syntax,
             options,
-            _columns(schema, of_broker="url" in options),
+            _columns(schema, of_broker="url" in options) if table is None else table.columns,
             Bounds(fail_on_loss=fail == "true", skip_corrupt=corrupt == "skip"),
             index if "path" in options else None,
             selector if "path" in options else None,
             positive(options, "maxRecordsPerPartition") or ROWS_PER_PARTITION,
             Limits.of(options),
             one_of(options, "pushdown", ("false", "true")) == "true",
+            table,
         )
 
     def log(self) -> Log:
@@ -143,9 +152,12 @@ class SourceSettings:
                 batches = archive.read(first, end, since=since, until=until, where=where, lost=lost, select=select)
             else:
                 batches = archive.read(first, end, since=since, until=until, where=where, lost=lost)
-            for batch in batches:
-                if batch.num_rows:
-                    yield _shaped(batch, self.columns)
+            found = (batch for batch in batches if batch.num_rows)
+            if self.table is not None:
+                yield from self.table.batches(found)
+                return
+            for batch in found:
+                yield _shaped(batch, self.columns)
 
 
 @dataclass(frozen=True)
@@ -164,14 +176,18 @@ class Fanlight(DataSource):
         return "fanlight"
 
     def schema(self) -> StructType:
-        return BROKER_COLUMNS if "url" in self.options else COLUMNS
+        options, by_catalog = catalog.asked(self.options)
+        decoder = decoder_of(known(options, OPTIONS, "source"))
+        columns = BROKER_COLUMNS if "url" in options else COLUMNS
+        columns = columns if decoder is None else columns_of(decoder)
+        return catalog.with_options(columns, options) if by_catalog else columns
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        settings = SourceSettings.of(self.options, schema)
+        settings = SourceSettings.of(catalog.kept(schema, self.options), schema)
         return PushingReader(settings) if settings.pushdown else BatchReader(settings)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return StreamReader(SourceSettings.of(self.options, schema))
+        return StreamReader(SourceSettings.of(catalog.kept(schema, self.options), schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         return sink.BatchWriter(sink.SinkSettings.of(self.options, schema, overwrite))

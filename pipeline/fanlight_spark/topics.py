@@ -4,7 +4,7 @@ The rules are the broker's: matchcore's grammar, and the three names that only f
 (docs/topics.md). A topic that the grammar does not allow cannot have been published: nothing matches it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -85,6 +85,33 @@ def matched(index: matchcore.FilterIndex, topics: Any, syntaxes: Any) -> Any:
     """A boolean Arrow array: which rows any filter matches."""
     offsets, _ = match_rows(index, topics, syntaxes)
     return pa.array(np.diff(offsets) > 0)
+
+
+def words_of(topics: Any, syntaxes: Any, numbers: Sequence[int]) -> list[Any]:
+    """A string array for each number of a word, from 1, or from the end below 0; null where a topic has no such."""
+    if not numbers:
+        return []
+    parts, places = [], np.zeros(len(topics), dtype=np.int64)
+    base = 0
+    split: list[list[list[str]]] = []
+    for syntax, separator in SEPARATORS.items():
+        rows = pc.fill_null(pc.equal(syntaxes, syntax), False)
+        encoded = topics.filter(rows).dictionary_encode()
+        distinct = encoded.dictionary.to_pylist()
+        split.append([topic.split(separator) for topic in distinct])
+        indices = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
+        places[rows.to_numpy(zero_copy_only=False)] = np.where(indices < 0, -1, indices + base)
+        base += len(distinct)
+    known = pc.or_kleene(pc.equal(syntaxes, "amqp"), pc.equal(syntaxes, "mqtt"))
+    places[~pc.fill_null(known, False).to_numpy(zero_copy_only=False)] = -1
+    at = pa.array(places, mask=places < 0)
+    for number in numbers:
+        place = number - 1 if number > 0 else number
+        found = [
+            words[place] if -len(words) <= place < len(words) else None for topics in split for words in topics
+        ]  # fmt: skip
+        parts.append(pa.array(found, pa.string()).take(at))
+    return parts
 
 
 def wants(index: matchcore.FilterIndex, topic: str, syntax: str) -> bool:

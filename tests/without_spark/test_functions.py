@@ -113,3 +113,15 @@ def test_a_filter_or_a_syntax_that_is_none_is_refused() -> None:
         topic_matches(pa.array(["a/#/b"]), pa.array(["a"]), pa.array(["mqtt"]))
     with pytest.raises(ValueError, match="not 'kafka'"):
         topic_matches(pa.array(["a"]), pa.array(["a"]), pa.array(["kafka"]))
+
+
+def test_a_word_of_a_topic_is_counted_from_either_end() -> None:
+    from fanlight_spark.functions import topic_word
+
+    topics = pa.array(["a.b.c", "a.b.c", "a/b", None, "a", "..", "a.b"])
+    numbers = pa.array([1, -1, 1, 1, 2, 2, None], pa.int32())
+    assert topic_word(topics, numbers).to_pylist() == ["a", "c", "a/b", None, None, "", None]
+    mqtt = pa.array(["mqtt", "amqp", "mqtt", "mqtt", None, "mqtt", "mqtt"])
+    assert topic_word(topics, numbers, mqtt).to_pylist() == ["a.b.c", "c", "a", None, None, None, None]
+    with pytest.raises(ValueError, match="1 or more"):
+        topic_word(topics, pa.array([0] * 7))
