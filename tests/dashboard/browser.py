@@ -65,6 +65,11 @@ class Browser:
         preferred = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": preferred})
 
+    def download_to(self, folder: Path) -> None:
+        """Where files go that a page offers."""
+        told = {"behavior": "allow", "downloadPath": str(folder)}
+        self.driver.execute_cdp_cmd("Browser.setDownloadBehavior", told)
+
     def open(self, url: str, page: str) -> None:
         """A page of the dashboard of the broker at `url`; loaded anew if it is another broker."""
         if url != self.url:
@@ -150,10 +155,10 @@ class Browser:
             if each.is_displayed() and not each.accessible_name
         ]
 
-    def picture(self, name: str) -> Path:
-        """A picture for docs/dashboard.md, in the folder `build`."""
-        PICTURES.mkdir(parents=True, exist_ok=True)
-        path = PICTURES / f"{name}.png"
-        self.driver.execute_script("document.getElementById('notices').replaceChildren()")  # of tests before
+    def picture(self, name: str, folder: Path = PICTURES) -> Path:
+        """A picture for docs/dashboard.md, or of a report for another page, in a folder of `build`."""
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{name}.png"
+        self.driver.execute_script("document.getElementById('notices')?.replaceChildren()")  # of tests before
         self.driver.save_screenshot(str(path))
         return path

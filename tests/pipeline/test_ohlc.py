@@ -68,7 +68,7 @@ def test_open_and_close_are_by_the_time_told_and_then_by_offset(
     assert "21 messages, 12 unreadable; " in capsys.readouterr().out
     page = (out / "report.html").read_text()
     assert "<dd>21</dd>" in page
-    assert "open 9, high 32, low 7, close 21" in page
+    assert "[9,21,7,32]" in page  # open, close, low, high
 
 
 def test_bars_of_the_real_data_are_those_of_plain_python(spark: Any) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
 from fanlight_archive import MESSAGE, Writer
+from fanlight_spark.jobs import charts
 from matchcore.reference import matches
 from tests import realdata
 from tests.archive.messages import batch
@@ -85,7 +86,7 @@ def test_counts_are_those_of_the_messages_one_by_one(
     page = (out / "report.html").read_text()
     assert f"<dd>{len(rows):,}</dd>" in page
     assert f"<dd>{sum(len(row[4]) for row in rows):,}</dd>" in page
-    assert page.count("<svg") == 3
+    assert page.count("<figure") == 3
     assert "transit" in capsys.readouterr().out
 
 
@@ -128,7 +129,7 @@ def test_deliveries_are_the_copies_that_a_broker_makes(spark: Any, tmp_path: Pat
     assert {(int(row.start.timestamp()) // 3600, row.root): row.deliveries for row in found} == expected
     page = (out / "report.html").read_text()
     assert f"<dd>{expected.total():,}</dd>" in page
-    assert page.count("<svg") == 4
+    assert page.count("<figure") == 4
 
 
 def test_an_archive_without_a_message_has_a_report_that_says_so(spark: Any, tmp_path: Path) -> None:
@@ -140,10 +141,10 @@ def test_an_archive_without_a_message_has_a_report_that_says_so(spark: Any, tmp_
     assert "There are no messages." in (out / "report.html").read_text()
 
 
-def test_a_line_of_the_plot_is_at_nothing_where_nothing_passed() -> None:
+def test_a_line_is_at_nothing_where_others_passed_and_broken_where_nothing_did() -> None:
     from collections import namedtuple
 
-    from fanlight_spark.jobs.traffic import OTHERS, _series
+    from fanlight_spark.jobs.traffic import OTHERS, _series, outages
 
     Row = namedtuple("Row", "start root messages")
     one, two = datetime(2026, 11, 21, 20), datetime(2026, 11, 21, 21)
@@ -153,17 +154,29 @@ def test_a_line_of_the_plot_is_at_nothing_where_nothing_passed() -> None:
             return getattr(self, name) if isinstance(name, str) else super().__getitem__(name)
 
     rows = [Named(one, OTHERS, 9), Named(one, "a", 1), Named(two, "b", 5)]
-    hour = timedelta(hours=1)
-    assert _series(rows, "messages", hour) == {
+    assert _series(rows, "messages") == {
         "b": [(one, 0), (two, 5)], "a": [(one, 1), (two, 0)], OTHERS: [(one, 9), (two, 0)],
     }  # fmt: skip
     # An outage of all: a minute of silence, then an hour of it.
     minute = timedelta(minutes=1)
     starts = [one, one + minute, one + 3 * minute, one + 64 * minute]
-    assert _series([Named(at, "a", 100) for at in starts], "messages", minute)["a"] == [
-        (starts[0], 100), (starts[1], 100), (one + 2 * minute, 0), (starts[2], 100), (one + 4 * minute, 0),
-        (one + 63 * minute, 0), (starts[3], 100),
+    drawn = charts.lines(_series([Named(at, "a", 100) for at in starts], "messages"), step=minute).data["series"][0]
+    assert drawn["y"] == [100, 100, None, 100, None, 100]
+    assert outages(starts, minute) == [
+        (one + 2 * minute, one + 3 * minute), (one + 4 * minute, one + 64 * minute)
     ]  # fmt: skip
+
+
+def test_an_outage_is_the_answer_and_a_finding(spark: Any, tmp_path: Path) -> None:
+    """Half an hour without a message, of one hour that has one each minute."""
+    from fanlight_spark.jobs import traffic
+
+    rows = [(at * MINUTE, "a.b", "amqp", "c", b"x") for at in range(60) if not 20 <= at < 50]
+    line = [str(archived(tmp_path / "archive", rows)), "--out", str(tmp_path / "out"), "--every", "1 minute"]
+    assert traffic.main([*line, "--fail-above", "30"], spark) == 0
+    assert traffic.main([*line, "--fail-above", "29"], spark) == 1
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "none at all in 1 stretches, the longest from 1970-01-01 00:20 to 1970-01-01 00:50" in page
 
 
 def test_the_ends_are_partial_unless_what_was_asked_for_reaches_beyond_them() -> None:

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from fanlight_archive.arrow import pa
 from fanlight_spark.coverage import Spelled, coverage
 from fanlight_spark.deliveries import columns_for, deliveries, frame_of, volumes
-from fanlight_spark.jobs import command, plots
+from fanlight_spark.jobs import charts, command
 from fanlight_spark.jobs.report import Report
 from fanlight_spark.jobs.roots import root
 from fanlight_spark.snapshot import Snapshot, read
@@ -130,26 +130,34 @@ def _shown(spelled: Spelled | None) -> str | None:
     return None if spelled is None else spelled[0].decode("utf-8", "backslashreplace")
 
 
-def work(spark: SparkSession, options: argparse.Namespace) -> None:
+def work(spark: SparkSession, options: argparse.Namespace) -> int:
     snapshot = read(options.subscriptions)
     messages = command.messages(spark, options, *columns_for(snapshot))
     found = audience(messages, snapshot)
     written = Audience(*(command.write(f, options.out / name) for name, f in zip(Audience._fields, found, strict=True)))
-    report(written, command.described(options), snapshot).write(options.out / command.REPORT)
+    page, useless = report(written, command.described(options), snapshot)
+    page.write(options.out / command.REPORT)
     rounded = [F.round(name).cast("bigint").alias(name) for name in ("messages", "bytes")]
     most = written.clients.select("client", "subscriptions", "idle", "redundant", *rounded)
     most.orderBy(F.desc("bytes"), "client").show(SHOWN)
     print(options.out / command.REPORT)
+    return command.code(options, useless)
 
 
-def report(found: Audience, about: str, snapshot: Snapshot) -> Report:
+def report(found: Audience, about: str, snapshot: Snapshot) -> tuple[Report, int]:
+    """The page, and how many subscriptions got nothing or are covered by another of their client."""
     page = Report("Audience", f"{about}; {len(snapshot.subscriptions):,} subscriptions" + _taken(snapshot))
     roots = found.roots.orderBy(F.desc("copied_bytes"), "root").limit(SHOWN).collect()
     sums = [F.sum(name) for name in ("published", "copies", "copied_bytes", "unheard")]
     total = found.roots.agg(*sums, F.count("*")).collect()[0]
-    idle, redundant = found.filters.agg(
-        F.count_if(F.col("messages") == 0), F.count("covered_by_own")
+    nothing, covered = F.col("messages") == 0, F.col("covered_by_own").isNotNull()
+    idle, redundant, useless = found.filters.agg(
+        F.count_if(nothing), F.count_if(covered), F.count_if(nothing | covered)
     ).collect()[0]
+    page.answer(
+        f"{useless:,} of {len(snapshot.subscriptions):,} subscriptions could go: {idle:,} got nothing, "
+        f"{redundant:,} are covered by another of their own client.", found=useless > 0,
+    )  # fmt: skip
     page.facts(
         [
             ("messages published", total[0] or 0), ("copies delivered", round(total[1] or 0)),
@@ -157,13 +165,7 @@ def report(found: Audience, about: str, snapshot: Snapshot) -> Report:
             ("subscriptions that got nothing", idle), ("covered by their own client's", redundant),
         ]
     )  # fmt: skip
-    page.say(
-        "A copy is a message that one subscription gets. Of a queue group each member is given its part of one copy; "
-        "of an MQTT client whose filters overlap, each filter is given its part."
-    )
-    page.section("Who pays for what")
     clients = found.clients.orderBy(F.desc("bytes"), "client").limit(SHOWN).collect()
-    page.plot(plots.bars([(row.client or "?", row.bytes) for row in clients], "bytes"), "Bytes, by client.")
     page.table(
         ["client", "user", "subscriptions", "got nothing", "copies", "bytes", "share of bytes, %"],
         [
@@ -172,6 +174,11 @@ def report(found: Audience, about: str, snapshot: Snapshot) -> Report:
         ],
         total=found.clients.count(),
     )
+    page.say(
+        "A copy is a message that one subscription gets. Of a queue group each member is given its part of one copy; "
+        "of an MQTT client whose filters overlap, each filter is given its part."
+    )
+    page.chart(charts.bars([(row.client or "?", row.bytes) for row in clients], "bytes"), "Bytes, by client")
     page.section("By the first word of the topic")
     page.table(
         ["root", "topics", "published", "copies", "copies of each", "bytes delivered", "nobody got"],
@@ -181,8 +188,10 @@ def report(found: Audience, about: str, snapshot: Snapshot) -> Report:
         ],
         total=total[4],
     )
+    paid = [(r.root, r.copied_bytes) for r in roots]
+    page.chart(charts.bars(paid, "bytes"), "Bytes delivered, by the first word of the topic")
     _filters(page, found.filters, idle, redundant)
-    return page
+    return page, useless
 
 
 def _filters(page: Report, filters: DataFrame, idle: int, redundant: int) -> None:
@@ -227,6 +236,7 @@ def main(arguments: Sequence[str] | None = None, spark: Any = None) -> int:
     parser = command.parser("audience", __doc__ or "", example)
     about = "a snapshot: python -m fanlight_spark.snapshot URL FILE"
     parser.add_argument("--subscriptions", type=Path, required=True, metavar="FILE", help=about)
+    command.add_threshold(parser, "subscriptions got nothing, or are covered by another of their client")
     return command.run(parser, work, arguments, spark)
 
 

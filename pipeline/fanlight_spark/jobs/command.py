@@ -10,6 +10,8 @@
 
 INPUT is the folder of an archive, a running broker's url, what `compact` has written, or other Parquet with the columns
 of an archive. Results are folders of Parquet and report.html below --out; those of an earlier run are replaced.
+
+Exit codes: 0; 1 for a finding above the threshold that the command line names; 2 for mistakes; 130 for an interrupt.
 """
 
 import argparse
@@ -35,7 +37,7 @@ from fanlight_spark.matching import match_topics
 from fanlight_spark.session import configure, local_session, register
 from fanlight_spark.source import BROKER_COLUMNS, COLUMNS
 
-OK, WRONG, INTERRUPTED = 0, 2, 130
+OK, FOUND, WRONG, INTERRUPTED = 0, 1, 2, 130
 REPORT: Final = "report.html"
 ARCHIVE_MANIFEST: Final = "manifest.jsonl"
 BROKERS: Final = ("fanlight://", "fanlights://")
@@ -70,6 +72,16 @@ def parser(
     add("--syntax", choices=("amqp", "mqtt"), default="amqp", help="of --filter: words between . (%(default)s) or /")
     add("--cores", type=at_least(1), metavar="N", help="processors that Spark takes here (all); not under spark-submit")
     return made
+
+
+def add_threshold(parser: argparse.ArgumentParser, what: str) -> None:
+    """--fail-above N, for CI. what: of what the job counts more than N is a finding: "topics fell silent"."""
+    parser.add_argument("--fail-above", type=at_least(0), metavar="N", help=f"exit 1 if more than N {what}")
+
+
+def code(options: argparse.Namespace, count: int) -> int:
+    """The exit code of a job that has found so many."""
+    return FOUND if options.fail_above is not None and count > options.fail_above else OK
 
 
 def run(

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from fanlight_archive import Archive, Loss
-from fanlight_spark.jobs import command, filesets, plots
+from fanlight_spark.jobs import charts, command, filesets
 from fanlight_spark.jobs.filesets import FileSet, Manifest
 from fanlight_spark.jobs.report import Report
 from fanlight_spark.jobs.roots import folder_name, kept, root
@@ -158,6 +158,11 @@ def report(folder: Path, new: Sequence[FileSet], about: str) -> Report:
     manifest = filesets.load(folder)
     sets = manifest.sets if manifest else []
     page = Report("Compacted messages", about)
+    lost = sum(one.messages_lost for one in sets)
+    page.answer(
+        f"{sum(one.messages for one in new):,} new messages were compacted, {sum(one.messages for one in sets):,} "
+        f"are there in all; {lost:,} were lost.", found=lost > 0,
+    )  # fmt: skip
     page.facts(
         [
             ("messages", sum(one.messages for one in sets)),
@@ -165,15 +170,15 @@ def report(folder: Path, new: Sequence[FileSet], about: str) -> Report:
             ("files", sum(one.files for one in sets)),
             ("sets", len(sets)),
             ("new messages", sum(one.messages for one in new)),
-            ("messages lost", sum(one.messages_lost for one in sets)),
+            ("messages lost", lost),
         ]
     )
     page.section("Roots")
     page.say("The root of a topic is its first word; _other has those that found no room for a folder of their own.")
     found = filesets.by_root(folder, manifest) if manifest else {}
     sizes = sorted(((name, files, size) for name, (files, size) in found.items()), key=lambda row: -row[2])
-    page.plot(plots.bars([(name, size) for name, _, size in sizes], "bytes"), "bytes of each root")
     page.table(["root", "files", "bytes"], sizes)
+    page.chart(charts.bars([(name, size) for name, _, size in sizes], "bytes"), "Bytes of each root")
     page.section("Sets")
     page.say("Each was published whole, and is never changed. The newest are first.")
     page.table(
@@ -184,10 +189,10 @@ def report(folder: Path, new: Sequence[FileSet], about: str) -> Report:
             for one in reversed(sets)
         ],
     )  # fmt: skip
-    if lost := [one for made in reversed(sets) for one in made.lost]:
+    if stretches := [one for made in reversed(sets) for one in made.lost]:
         page.section("What was lost")
         page.say("Messages that the archive no longer had, or had damaged, and that --allow-loss left out.")
-        page.table(["first offset", "end", "why"], [(one["first"], one["end"], one["why"]) for one in lost])
+        page.table(["first offset", "end", "why"], [(one["first"], one["end"], one["why"]) for one in stretches])
     return page
 
 

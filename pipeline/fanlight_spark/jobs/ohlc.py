@@ -22,7 +22,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from fanlight_spark.jobs import command, plots
+from fanlight_spark.jobs import charts, command
 from fanlight_spark.jobs.report import Report
 
 EVERY, LATE = "7 days", "7 days"
@@ -131,6 +131,11 @@ def counts_of(progress: Sequence[Any]) -> Counts:
 def report(bars: DataFrame, counts: Counts, every: str, about: str, streamed: bool) -> Report:
     page = Report(f"Prices, bars of {every}", about)
     totals = bars.agg(F.count("*").alias("bars"), F.count_distinct("ticker").alias("tickers")).first()
+    lost = counts.unreadable + counts.late
+    page.answer(
+        f"{totals['bars']:,} bars of {totals['tickers']:,} tickers, from {counts.messages:,} messages; {lost:,} were "
+        "unreadable or too late.", found=lost > 0,
+    )  # fmt: skip
     facts = [("messages", counts.messages), ("bars", totals["bars"]), ("tickers", totals["tickers"]),
              ("unreadable", counts.unreadable)]  # fmt: skip
     page.facts([*facts, ("dropped, too late", counts.late)] if streamed else facts)
@@ -142,13 +147,15 @@ def report(bars: DataFrame, counts: Counts, every: str, about: str, streamed: bo
     shown = [row.ticker for row in largest[:SHOWN]]
     rows: dict[str, list[Any]] = {ticker: [] for ticker in shown}
     wanted = bars.where(F.col("ticker").isin(shown)).dropna(subset=["open", "high", "low", "close"])
-    newest = wanted.orderBy(F.desc("start")).limit(SHOWN * plots.CANDLES_MAX).collect()
+    newest = wanted.orderBy(F.desc("start")).limit(SHOWN * charts.CANDLES_MAX).collect()
     for row in reversed(newest):
-        rows[row.ticker].append((row.start, row.open, row.high, row.low, row.close))
+        label = f"{row.start:%Y-%m-%d %H:%M}".removesuffix(" 00:00")
+        volume = None if row.volume is None else float(row.volume)
+        rows[row.ticker].append(charts.Candle(label, row.open, row.high, row.low, row.close, volume))
+    page.table(["ticker", "volume", "messages"], largest, total=totals["tickers"])
     page.section("The tickers with the most volume")
     for ticker, candles in rows.items():
-        page.plot(plots.candles(candles, ticker), f"{ticker}: filled where it fell")
-    page.table(["ticker", "volume", "messages"], largest, total=totals["tickers"])
+        page.chart(charts.candles(candles, ticker), f"{ticker}: filled where it fell")
     return page
 
 

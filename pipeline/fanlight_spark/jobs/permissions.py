@@ -37,7 +37,7 @@ from fanlight_spark.decisions import (
     kinds,
 )
 from fanlight_spark.deliveries import utf8_text
-from fanlight_spark.jobs import command
+from fanlight_spark.jobs import charts, command
 from fanlight_spark.jobs.report import Report
 from fanlight_spark.judging import Judge, Judged, RuleFile
 from fanlight_spark.snapshot import Snapshot, read
@@ -203,12 +203,23 @@ def _table(frame: DataFrame, count: int, top: int) -> None:
 
 def report(found: DryRun, first: dict[str, DataFrame], counts: dict[str, int], about: str) -> Report:
     page = Report("Permissions", about)
+    facts = found.facts
+    page.answer(
+        f"{facts['denied_now']:,} of {facts['messages']:,} messages would be denied that were allowed, "
+        f"{facts['allowed_now']:,} allowed that were denied"
+        + (f"; {facts['subscriptions_differ']:,} subscriptions would be decided differently."
+           if facts["subscriptions"] else "."), found=any(counts.values()),
+    )  # fmt: skip
     page.facts([(name.replace("_", " "), value) for name, value in found.facts.items()])
     for note in found.notes:
         page.say(note)
     for name, frame in first.items():
         page.section(f"{name.capitalize()} that are decided differently")
-        page.table(frame.columns, frame.collect(), total=counts[name])
+        rows = frame.collect()
+        page.table(frame.columns, rows, total=counts[name])
+        if name == "messages" and rows:
+            drawn = [(f"{row.user or 'anonymous'} {row.action} {row.topic}", row.messages) for row in rows]
+            page.chart(charts.bars(drawn, "messages"), "Messages that are decided differently, by user and topic")
     return page
 
 

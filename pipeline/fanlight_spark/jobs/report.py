@@ -1,77 +1,60 @@
-"""A page for people: a title, sentences, tables and plots in one HTML file that needs nothing else.
+"""A page for people: an answer, tables and charts in one HTML file that needs nothing else.
 
-    report = Report("Traffic", "archive, 2026-11-21")
-    report.facts([("messages", 1_000), ("bytes", 98_304)])
-    report.section("By topic root")
-    report.say("The root of a topic is its first word.")
-    report.table(["root", "messages"], rows)
-    report.plot(plots.bars(rows), "messages of each root")
-    report.write(folder / "report.html")
+    page = Report("Traffic", "archive, 2026-11-21")
+    page.answer("1,000 messages passed in an hour, and none for 12 minutes of it.", found=True)
+    page.facts([("messages", 1_000), ("bytes", 98_304)])
+    page.table(["root", "messages"], rows)
+    page.section("By topic root")
+    page.say("The root of a topic is its first word.")
+    page.chart(charts.bars(rows, "messages"), "Messages of each root")
+    page.write(folder / "report.html")
 
-No script, no font, no picture from elsewhere, and the page forbids itself any: what is in it came over the network from
-anybody. Everything is escaped, cells and rows are bounded, and the text that a table leaves out is said to be left out.
-Light and dark as the reader's system has it.
+A reader has the answer on the first screen: a sentence with its figure, then a table, then the charts. Charts can be
+pointed at, zoomed, made logarithmic, and downloaded as PNG and as CSV (charts.py, page/charts.js).
+
+What is in a page came over the network from anybody. Everything is escaped; a policy in the page allows the two scripts
+that it comes with, by their hashes, and nothing else: no other script, no font, no picture, no request. Cells, rows and
+charts are bounded, so that a page is below a megabyte, and the text says what was left out. Light and dark as the
+reader's system has it, light on paper. Decision 0034 says why this library.
 """
 
+import base64
+import hashlib
+import json
 import os
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
+from functools import cache
 from html import escape
+from importlib import resources
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from fanlight_spark.jobs.plots import Svg, short
+from fanlight_spark.jobs.charts import Chart, short, visible
 
 ROWS_MAX: Final = 100
 CELL_MAX: Final = 120  # letters; a topic may have 65,535 bytes
-
-# c0 to c7 are apart from each other for those who see few colours, too, and on either ground.
-STYLE: Final = """
-:root { color-scheme: light dark; --ink: #1b1f24; --soft: #5c6570; --line: #dde1e6; --ground: #fff; --panel: #f6f7f9;
-  --c0: #2a6fbb; --c1: #d9541e; --c2: #1f8a5b; --c3: #a3499b; --c4: #b8860b; --c5: #45a1b0;
-  --c6: #7a5c3e; --c7: #808891; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e4e7ea; --soft: #9aa3ad; --line: #33393f; --ground: #16191c;
-  --panel: #1e2226; --c0: #5f9fe6; --c1: #f0804f; --c2: #4cc38a; --c3: #cf82c7; --c4: #dcb04a; --c5: #6cc5d3;
-  --c6: #b7946f; --c7: #a0a8b0; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 2.5rem 1.25rem 4rem; max-width: 56rem; background: var(--ground); color: var(--ink);
-  font: 15px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.7rem; line-height: 1.2; margin: 0; }
-h2 { font-size: 1.15rem; margin: 2.5rem 0 .5rem; padding-top: 1rem; border-top: 1px solid var(--line); }
-p { margin: .5rem 0; max-width: 46rem; }
-p.about, footer, figcaption, p.note { color: var(--soft); font-size: .87rem; overflow-wrap: anywhere; }
-dl { display: flex; flex-wrap: wrap; gap: .75rem; margin: 1.5rem 0; }
-dl div { background: var(--panel); border-radius: 8px; padding: .6rem 1rem; min-width: 8rem; }
-dt { color: var(--soft); font-size: .8rem; }
-dd { margin: 0; font-size: 1.25rem; font-variant-numeric: tabular-nums; }
-.wide { overflow-x: auto; margin: .75rem 0; }
-table { border-collapse: collapse; font-size: .9rem; }
-th, td { text-align: left; padding: .3rem .9rem .3rem 0; border-bottom: 1px solid var(--line); vertical-align: top;
-  unicode-bidi: isolate; }
-th { color: var(--soft); font-weight: 500; white-space: nowrap; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-figure { margin: 1rem 0; }
-svg.plot { width: 100%; height: auto; display: block; font: 12px system-ui, sans-serif; }
-.plot text { fill: var(--ink); } .plot .tick { fill: var(--soft); font-size: 11px; }
-.plot .grid { stroke: var(--line); } .plot .axis { stroke: var(--soft); }
-.plot polyline { fill: none; stroke-width: 1.8; stroke-linejoin: round; }
-.plot polyline.partial { stroke-dasharray: 3 4; }
-.plot .rise { stroke: var(--c2); fill: var(--ground); } .plot .fall { stroke: var(--c1); fill: var(--c1); }
-""" + "\n".join(
-    f".plot rect.c{n}, .plot circle.c{n} {{ fill: var(--c{n}); }} .plot polyline.c{n} {{ stroke: var(--c{n}); }}"
-    for n in range(8)
-)
-POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
+CHARTS_BYTES_MAX: Final = 220_000  # of the data of all charts,
+TABLES_BYTES_MAX: Final = 100_000  # and of the rows of all tables: with the library a page is below a megabyte
+SCRIPTS: Final = ("echarts.js", "charts.js")
 
 
 class Report:
-    """A page that is being written, from top to bottom."""
+    """A page that is being written, from top to bottom; the answer stands above all, whenever it is given."""
 
     def __init__(self, title: str, about: str = "", made: datetime | None = None) -> None:
         self.title, self.about = title, about
         self.made = made or datetime.now(UTC)
+        self.charts_left_out = 0
+        self._answer = ""
         self._parts: list[str] = []
+        self._chart_bytes = self._table_bytes = 0
+
+    def answer(self, sentence: str, found: bool | None = None) -> None:
+        """What the reader wants to know, with its figure. found: whether it is something to act on, if known."""
+        kind = "" if found is None else " found" if found else " good"
+        self._answer = f'<p class="answer{kind}">{_text(sentence)}</p>'
 
     def section(self, title: str) -> None:
         self._parts.append(f"<h2>{_text(title)}</h2>")
@@ -99,12 +82,17 @@ class Report:
         more = next(given, None) is not None
         numbers = [_is_number([row[at] for row in shown]) for at in range(len(columns))]
         kind = [' class="number"' if number else "" for number in numbers]
-        head = "".join(f"<th{kind[at]}>{_text(name)}</th>" for at, name in enumerate(columns))
-        body = "".join(
-            "<tr>" + "".join(f"<td{kind[at]}>{_cell(value)}</td>" for at, value in enumerate(row)) + "</tr>"
-            for row in shown
-        )
-        self._parts.append(f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>')
+        head = "".join(f'<th scope="col"{kind[at]}>{_text(name)}</th>' for at, name in enumerate(columns))
+        body = ""
+        for at, row in enumerate(shown):
+            line = "<tr>" + "".join(f"<td{k}>{_cell(value)}</td>" for k, value in zip(kind, row, strict=True)) + "</tr>"
+            if self._table_bytes + len(line.encode("utf-8", "replace")) > TABLES_BYTES_MAX:
+                shown, more = shown[:at], True
+                break
+            self._table_bytes += len(line.encode("utf-8", "replace"))
+            body += line
+        if body:
+            self._parts.append(f'<div class="wide" tabindex="0"><table><tr>{head}</tr>{body}</table></div>')
         notes = [caption] if caption else []
         if total is not None and total > len(shown):
             notes.append(f"The first {len(shown):,} of {total:,}.")
@@ -115,18 +103,35 @@ class Report:
         if notes:
             self._parts.append(f'<p class="note">{_text(" ".join(notes))}</p>')
 
-    def plot(self, svg: Svg, caption: str = "") -> None:
-        self._parts.append(f"<figure>{svg}<figcaption>{_text(caption)}</figcaption></figure>")
+    def chart(self, chart: Chart, caption: str) -> None:
+        """caption: what the chart shows; its name for screen readers and in a download, too."""
+        data = json.dumps(chart.data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+        if self._chart_bytes + len(data) > CHARTS_BYTES_MAX:
+            self.charts_left_out += 1
+            self._parts.append(f'<p class="note">{_text(caption)}: there was no room left on the page to draw it.</p>')
+            return
+        self._chart_bytes += len(data)
+        data = data.replace("<", "\\u003c").replace("&", "\\u0026")  # nothing in it ends the element that it is in
+        self._parts.append(
+            f'<figure class="data"><figcaption>{_text(caption)}</figcaption>'
+            f'<script type="application/json">{data}</script><div class="chart" role="img" tabindex="0" hidden></div>'
+            "<noscript><p>This chart needs JavaScript.</p></noscript></figure>"
+        )
 
     def html(self) -> str:
+        """The page. It comes with the scripts if it has a chart."""
         about = f'<p class="about">{_text(self.about)}</p>' if self.about else ""
+        scripts = [_file(name) for name in SCRIPTS] if self._chart_bytes else []
         return (
             f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{_text(self.title)}</title>\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<style>{STYLE}</style></head>\n'
-            f"<body><h1>{_text(self.title)}</h1>{about}\n"
+            f'<meta http-equiv="Content-Security-Policy" content="{_policy(scripts)}">\n'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f'<style>{_file("page.css")}</style></head>\n'
+            f"<body><h1>{_text(self.title)}</h1>{self._answer}{about}\n"
             + "\n".join(self._parts)
-            + f"\n<footer><p>Made {self.made:%Y-%m-%d %H:%M} UTC by Fanlight.</p></footer></body></html>\n"
+            + f"\n<footer><p>Made {self.made:%Y-%m-%d %H:%M} UTC by Fanlight.</p></footer>"
+            + "".join(f"<script>{script}</script>" for script in scripts)
+            + "</body></html>\n"
         )
 
     def write(self, path: Path) -> None:
@@ -136,6 +141,22 @@ class Report:
         # A topic in a table may be what UTF-8 has no bytes for.
         aside.write_bytes(self.html().encode("utf-8", "replace"))
         os.replace(aside, path)
+
+
+@cache
+def _file(name: str) -> str:
+    """A file of the folder `page`, from wherever the package is, a zip too."""
+    text = (resources.files("fanlight_spark.jobs") / "page" / name).read_text(encoding="utf-8")
+    if "</script" in text or "<!--" in text:
+        raise ValueError(f"page/{name} cannot stand inside a page")
+    return text
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    """What the page allows itself: its own styles and these scripts."""
+    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    allowed = " ".join(f"'sha256-{each}'" for each in hashes)
+    return "default-src 'none'; style-src 'unsafe-inline'" + (f"; script-src {allowed}" if allowed else "")
 
 
 def _cell(value: Any) -> str:
@@ -157,12 +178,12 @@ def _cell(value: Any) -> str:
     whole = str(value)
     if len(whole) <= CELL_MAX:
         return _text(whole)
-    return f'<span title="{_text(whole[:2_000])}">{_text(short(whole, CELL_MAX))}</span>'
+    return f'<span title="{_text(whole[:CELL_MAX * 4])}">{_text(short(whole, CELL_MAX))}</span>'
 
 
 def _text(text: str) -> str:
     """Escaped, and control characters made visible."""
-    return escape("".join(letter if letter >= " " and letter != "\x7f" else "\ufffd" for letter in text))
+    return escape(visible(text))
 
 
 def _is_number(values: Sequence[Any]) -> bool:

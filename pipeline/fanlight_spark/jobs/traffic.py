@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
 from fanlight_archive.arrow import pa
-from fanlight_spark.jobs import command, plots
+from fanlight_spark.jobs import charts, command
 from fanlight_spark.jobs.report import Report
 from fanlight_spark.jobs.roots import root
 from fanlight_spark.matching import ROWS_AT_ONCE
@@ -32,6 +32,7 @@ from fanlight_spark.shares import shares, terms_of
 from fanlight_spark.snapshot import Snapshot, read
 
 Between = tuple[datetime | None, datetime | None]
+Stretch = tuple[datetime, datetime]
 EVERY, TOP = "1 hour", 1_000
 SHOWN: Final = 20  # roots and topics of the report
 LINES: Final = 7  # roots that get a line of their own in a plot
@@ -97,38 +98,59 @@ def _summed(counted: DataFrame, *by: str) -> DataFrame:
 
 def report(
     windows: DataFrame, roots: DataFrame, topics: DataFrame, every: str, about: str, between: Between = (None, None)
-) -> Report:
-    """The page. What it shows is bounded, and so is what it asks Spark for. between: the times that were asked for."""
+) -> tuple[Report, int]:
+    """The page, and how many windows nothing at all passed in.
+
+    What it shows is bounded, and so is what it asks Spark for. between: the times that were asked for.
+    """
     fan_out = "deliveries" in roots.columns
     # What was read from files is in no order.
     roots, topics = (frame.orderBy(F.desc("messages"), frame.columns[0]) for frame in (roots, topics))
     sums = roots.agg(*(F.sum(name).alias(name) for name in roots.columns[1:]), F.count("*").alias("roots")).first()
     page = Report("Traffic", about)
-    names = ["messages", "bytes", "topics", "roots", *(["deliveries"] if fan_out else [])]
-    page.facts([(name, sums[name] or 0) for name in names])
     if not sums["messages"]:
-        page.say("There are no messages.")
-        return page
-    columns = ["messages", "bytes", "topics", *(["deliveries"] if fan_out else [])]
-    page.section("Over time")
+        page.answer("There are no messages.")
+        return page, 0
     by_time = _over_time(windows, [row.root for row in roots.limit(LINES).collect()])
     step = length_of(windows, every)
-    ends = partial(by_time[0].start, by_time[-1].start, step, between)
-    notes = {"messages": "By topic root, its first word; dashed where a window may be there only in part."}
-    for what in ("messages", "bytes", *(["deliveries"] if fan_out else [])):
-        drawn = plots.lines(_series(by_time, what, step), y=f"{what} in {every}", partial=ends)
-        page.plot(drawn, notes.get(what, ""))
-    page.section("Roots")
+    silent = outages([row.start for row in by_time], step)
+    _answer(page, sums["messages"], (by_time[0].start, by_time[-1].start + step), silent, every)
+    columns = ["messages", "bytes", "topics", *(["deliveries"] if fan_out else [])]
+    page.facts([(name, sums[name] or 0) for name in [*columns, "roots"]])
     shown = _rows(roots.select("root", *columns).limit(SHOWN).collect(), fan_out)
     page.table(["root", *columns, *(["a message"] if fan_out else [])], shown, total=sums["roots"])
+    page.section("Over time")
+    ends = partial(by_time[0].start, by_time[-1].start, step, between)
+    marks = charts.partial_marks(by_time[0].start, by_time[-1].start, step, ends)
+    marks += [charts.Mark(begin, end, "nothing") for begin, end in silent]
+    page.say("A gap is time in which nothing at all passed. A window that may be there only in part is marked.")
+    for what in ("messages", "bytes", *(["deliveries"] if fan_out else [])):
+        drawn = charts.lines(_series(by_time, what), y=f"{what} in {every}", step=step, marks=marks)
+        page.chart(drawn, f"{what.capitalize()} by topic root")
     if fan_out:
         page.say("Deliveries are the copies that a broker with the subscriptions of the snapshot sends; a queue group "
                  "gets one. What slow consumers lose, and what permissions forbid, is not in it.")  # fmt: skip
     page.section("The hottest topics")
     hot = topics.drop("root").limit(SHOWN).collect()
-    page.plot(plots.bars([(row.topic, row.messages) for row in hot], "messages"), "messages")
+    page.chart(charts.bars([(row.topic, row.messages) for row in hot], "messages"), "Messages of the hottest topics")
     page.table(["topic", "syntax", *topics.columns[3:]], hot, total=sums["topics"])
-    return page
+    return page, sum((end - begin) // step for begin, end in silent)
+
+
+def _answer(page: Report, messages: int, times: tuple[datetime, datetime], silent: list[Stretch], every: str) -> None:
+    passed = f"{messages:,} messages passed from {times[0]:%Y-%m-%d %H:%M} to {times[1]:%Y-%m-%d %H:%M} UTC"
+    if not silent:
+        page.answer(f"{passed}, some in each window of {every}.", found=False)
+        return
+    begin, end = max(silent, key=lambda one: one[1] - one[0])
+    page.answer(f"{passed}, and none at all in {len(silent):,} stretches, the longest from "
+                f"{begin:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M}.", found=True)  # fmt: skip
+
+
+def outages(starts: Iterable[datetime], step: timedelta) -> list[Stretch]:
+    """Between windows that have messages, the stretches of one window or more that have none, ascending."""
+    passed = sorted(set(starts))
+    return [(one + step, other) for one, other in pairwise(passed) if other - one > step]
 
 
 def _over_time(windows: DataFrame, lines: list[str]) -> list[Any]:
@@ -153,21 +175,14 @@ def partial(first: datetime, last: datetime, step: timedelta, between: Between) 
     return since is None or since > first, until is None or until < last + step
 
 
-def _series(rows: Iterable[Any], what: str, step: timedelta) -> dict[str, list[tuple[Any, float]]]:
-    """A line for each root, 0 where it has no row: nothing passed then.
-
-    Of windows in which nothing at all passed, the first and the last of each gap are enough for a line.
-    """
+def _series(rows: Iterable[Any], what: str) -> dict[str, list[tuple[Any, float | None]]]:
+    """A line for each root: 0 where it has no row and another root has one; a gap where nothing at all passed."""
     given = list(rows)
-    passed = list(dict.fromkeys(row.start for row in given))
-    silent = {
-        at for one, other in pairwise(passed) if other - one > step for at in (one + step, other - step)
-    }  # fmt: skip
-    times = sorted({*passed, *silent})
-    found: dict[str, dict[Any, float]] = {}
+    times = list(dict.fromkeys(row.start for row in given))
+    found: dict[str, dict[Any, float | None]] = {}
     for row in given:
-        found.setdefault(row.root, dict.fromkeys(times, 0.0))[row.start] = row[what]
-    largest = sorted(found, key=lambda name: (name == OTHERS, -sum(found[name].values())))
+        found.setdefault(row.root, dict.fromkeys(times, 0))[row.start] = row[what]
+    largest = sorted(found, key=lambda name: (name == OTHERS, -sum(value or 0 for value in found[name].values())))
     return {name: list(found[name].items()) for name in largest}
 
 
@@ -175,7 +190,7 @@ def _rows(rows: list[Any], fan_out: bool) -> list[tuple[Any, ...]]:
     return [(*row, row.deliveries / row.messages) if fan_out else tuple(row) for row in rows]
 
 
-def work(spark: SparkSession, options: argparse.Namespace) -> None:
+def work(spark: SparkSession, options: argparse.Namespace) -> int:
     snapshot = None if options.subscriptions is None else read(options.subscriptions)
     # The publisher is read only where it matters: an archive has it, a broker does not send it.
     client = ["client"] if snapshot and snapshot.no_echo else []
@@ -190,10 +205,11 @@ def work(spark: SparkSession, options: argparse.Namespace) -> None:
     counted.unpersist()
     about = command.described(options)
     between = (options.since, options.until)
-    page = report(kept["windows"], kept["roots"], kept["topics"], options.every, about, between)
+    page, silent = report(kept["windows"], kept["roots"], kept["topics"], options.every, about, between)
     page.write(options.out / command.REPORT)
     kept["roots"].orderBy(F.desc("messages"), "root").show(SHOWN)
     print(options.out / command.REPORT)
+    return command.code(options, silent)
 
 
 def main(arguments: Sequence[str] | None = None, spark: SparkSession | None = None) -> int:
@@ -203,6 +219,7 @@ def main(arguments: Sequence[str] | None = None, spark: SparkSession | None = No
     add("--every", default=EVERY, metavar="TIME", help="of a window: '10 minutes', '1 day' (%(default)s)")
     add("--subscriptions", type=Path, metavar="FILE", help="a snapshot: count the copies that are sent as well")
     add("--top", type=command.at_least(1), default=TOP, metavar="N", help="hottest topics that are kept (%(default)s)")
+    command.add_threshold(parser, "windows of time have no message at all")
     return command.run(parser, work, arguments, spark)
 
 

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from fanlight_spark.deliveries import columns_for, deliveries, frame_of, volumes
-from fanlight_spark.jobs import command, plots
+from fanlight_spark.jobs import charts, command
 from fanlight_spark.jobs.report import Report
 from fanlight_spark.snapshot import Snapshot, read
 
@@ -94,7 +94,7 @@ def _unheard(received: DataFrame) -> DataFrame:
     )
 
 
-def work(spark: SparkSession, options: argparse.Namespace) -> None:
+def work(spark: SparkSession, options: argparse.Namespace) -> int:
     before, after = read(options.before), read(options.after)
     messages = command.messages(spark, options, *columns_for(before, after))
     found = what_if(messages, before, after)
@@ -102,7 +102,9 @@ def work(spark: SparkSession, options: argparse.Namespace) -> None:
     report(written, command.described(options), before, after).write(options.out / command.REPORT)
     columns = ["client", *(f"{name}_{side}" for name in ("messages", "bytes") for side in ("before", "after"))]
     written.clients.orderBy(F.desc(F.abs("bytes_more")), "client").select(*columns).show(SHOWN)
-    print(f"{written.lost.count():,} topics that nobody gets any more; {options.out / command.REPORT}")
+    lost = written.lost.count()
+    print(f"{lost:,} topics that nobody gets any more; {options.out / command.REPORT}")
+    return command.code(options, lost)
 
 
 def report(found: Change, about: str, before: Snapshot, after: Snapshot) -> Report:
@@ -110,6 +112,7 @@ def report(found: Change, about: str, before: Snapshot, after: Snapshot) -> Repo
     sums = [F.sum(f"{name}_{side}") for name in ("messages", "bytes") for side in ("before", "after")]
     copies_before, copies_after, bytes_before, bytes_after = found.clients.agg(*sums).collect()[0]
     lost, gained = found.lost.count(), found.gained.count()
+    page.answer(_answer(lost, copies_before or 0, copies_after or 0), found=lost > 0)
     page.facts(
         [
             ("copies before", round(copies_before or 0)), ("copies after", round(copies_after or 0)),
@@ -121,10 +124,10 @@ def report(found: Change, about: str, before: Snapshot, after: Snapshot) -> Repo
         some = found.clients.where(F.col("bytes_more") * sign > 0).orderBy(F.desc(F.abs("bytes_more")), "client")
         rows = some.limit(SHOWN).collect()
         page.section(title)
-        if rows:
-            bars = plots.bars([(row.client or "?", abs(row.bytes_more)) for row in rows], "bytes")
-            page.plot(bars, "Bytes more, or less, by client.")
         page.table(["client", *_COLUMNS], [(row.client, *_amounts(row)) for row in rows], total=some.count())
+        if rows:
+            bars = charts.bars([(row.client or "?", abs(row.bytes_more)) for row in rows], "bytes")
+            page.chart(bars, f"{title}: bytes")
     page.section("Filters")
     page.say("Those whose copies change most, first. A filter that only one of the snapshots has is 0 in the other.")
     changed = found.filters.where("messages_more <> 0 OR bytes_more <> 0")
@@ -139,6 +142,12 @@ def report(found: Change, about: str, before: Snapshot, after: Snapshot) -> Repo
         rows = topics.orderBy(F.desc("messages"), "topic").limit(SHOWN).collect()
         page.table(["topic", "messages", "bytes"], [(row.topic, row.messages, row.bytes) for row in rows], total=total)
     return page
+
+
+def _answer(lost: int, before: float, after: float) -> str:
+    topics = f"{lost:,} topics have receivers before and none after" if lost else "No topic loses its last receiver"
+    change = f"; copies go from {before:,.0f} to {after:,.0f}"
+    return topics + change + (f", {100 * (after - before) / before:+.1f} %." if before else ".")
 
 
 _COLUMNS = ["copies before", "after", "bytes before", "after", "topics before", "after"]
@@ -162,6 +171,7 @@ def main(arguments: Sequence[str] | None = None, spark: Any = None) -> int:
     parser = command.parser("whatif", __doc__ or "", example)
     for name, about in (("--before", "a snapshot: python -m fanlight_spark.snapshot URL FILE"), ("--after", "another")):
         parser.add_argument(name, type=Path, required=True, metavar="FILE", help=about)
+    command.add_threshold(parser, "topics have receivers before and none after")
     return command.run(parser, work, arguments, spark)
 
 

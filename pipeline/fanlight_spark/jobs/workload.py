@@ -19,7 +19,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from fanlight_spark.jobs import command, plots
+from fanlight_spark.jobs import charts, command
 from fanlight_spark.jobs.load_making import make, names, write
 from fanlight_spark.jobs.load_model import PROBABILITIES, Kind, Level, Model, load, zipf
 from fanlight_spark.jobs.report import Report
@@ -175,15 +175,16 @@ def _record(model: Model, options: argparse.Namespace) -> None:
 
 def report(model: Model, about: str) -> Report:
     page = Report("Workload", about)
+    page.answer(
+        f"{model.rate:,.1f} messages/s over {model.seconds:,.0f} s; the gaps between messages vary by "
+        f"{model.gap_variation:.2f}, where chance makes 1."
+    )
     page.facts(
         [
             ("messages", model.messages), ("seconds", model.seconds), ("messages/s", model.rate),
             ("topics", sum(kind.topics for kind in model.kinds)), ("variation of gaps", model.gap_variation),
         ]
     )  # fmt: skip
-    page.section("Rate")
-    times = [(at * model.interval, rate) for at, rate in enumerate(model.rates)]
-    page.plot(plots.lines({"messages/s": times}, x="seconds from the first message", y="messages/s"), "Rate over time.")
     page.say("A variation of 1 is what chance makes (Poisson); less is regular, more comes in bursts.")
     page.section("Kinds of topics")
     page.say(
@@ -201,6 +202,9 @@ def report(model: Model, about: str) -> Report:
             for kind in model.kinds
         ],
     )  # fmt: skip
+    times = [(at * model.interval, rate) for at, rate in enumerate(model.rates)]
+    drawn = charts.lines({"messages/s": times}, x="seconds from the first message", y="messages/s")
+    page.chart(drawn, "Rate over time")
     page.section("Payloads and publishers")
     wanted = [PROBABILITIES.index(each) for each in (0.0, 0.5, 0.9, 0.99, 1.0)]
     page.table(
