@@ -3,6 +3,7 @@
     session    a SparkSession with what the rest needs      source     the data source `fanlight`
     positions  where in an archive; dividing the work       pushdown   what Spark says of rows that it wants
     topics     which topics filters match, in Arrow         matching   subscriptions joined with messages
+    shared     an index for the workers, mapped by all
     snapshot   a broker's subscriptions as a file           coverage   which of them others make redundant
     shares     who gets what part of a message              deliveries the same of all that passed
     sink       the data source `fanlight`, writing          outgoing   what a row says as a message

@@ -5,7 +5,7 @@
 
     messages --distinct topics--> mapInArrow: FrozenIndex over the Arrow buffers --> (topic, ids) --join--> messages
 
-The index is built once, where the query is made, and broadcast: workers take its bytes as they are and build nothing.
+The index is built once, where the query is made, and sent (shared.py): workers map its bytes and build nothing.
 Each topic is matched once, however many messages it has, and payloads never leave the JVM. A stream cannot be joined
 with itself: there each batch is matched as it passes, its distinct topics once, and its columns do go through Python.
 Subscriptions may have selectors (docs/selectors.md), and `fields` says what they look at. Then each message is matched,
@@ -40,6 +40,7 @@ from pyspark.sql.types import (
 
 import matchcore
 from fanlight_archive.arrow import pa
+from fanlight_spark.shared import SharedIndex
 from fanlight_spark.topics import index_of, match_rows
 
 SUBSCRIPTION: Final = "subscription"  # the column of ids
@@ -120,7 +121,7 @@ def topic_matches(
     taken = _index(subscriptions, syntax)
     if len(taken.selectors()) != 0:
         raise ValueError("these subscriptions have selectors: match messages with match_topics(..., fields=[...])")
-    index = _broadcast(df, taken)
+    shared = SharedIndex(df.sparkSession, taken)
     topic = F.col(topic_col).alias("topic")
     if syntax_col is None:  # a constant does not distinguish rows
         topics = df.select(topic).distinct().withColumn("syntax", F.lit(syntax))
@@ -130,7 +131,7 @@ def topic_matches(
     def match(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
             for part in _slices(batch):
-                offsets, found = match_rows(index.value, part.column(0), part.column(1))
+                offsets, found = match_rows(shared.index, part.column(0), part.column(1))
                 ids = pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(found.astype(np.int64)))
                 yield pa.RecordBatch.from_arrays([*part.columns, ids], names=["topic", "syntax", "ids"])
 
@@ -147,13 +148,13 @@ def topic_matches(
 def _as_it_passes(
     df: DataFrame, index: matchcore.FrozenIndex, topic_col: str, syntax: str, syntax_col: str | None, id_col: str
 ) -> DataFrame:
-    shared = _broadcast(df, index)
+    shared = SharedIndex(df.sparkSession, index)
 
     def match(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
             for part in _slices(batch):
                 of = part.column(syntax_col) if syntax_col else pa.array([syntax] * part.num_rows, pa.string())
-                offsets, ids = match_rows(shared.value, part.column(topic_col), of)
+                offsets, ids = match_rows(shared.index, part.column(topic_col), of)
                 rows = np.repeat(np.arange(part.num_rows), np.diff(offsets))
                 columns = [*part.take(pa.array(rows)).columns, pa.array(ids.astype(np.int64))]
                 yield pa.RecordBatch.from_arrays(columns, names=[*part.schema.names, id_col])
@@ -180,14 +181,14 @@ def _by_row(
     df: DataFrame, index: matchcore.FrozenIndex, topic: Column, syntax: Column, id_col: str, fields: dict[str, Column]
 ) -> DataFrame:
     """With selectors: the topic and the fields of each message go to Python, and the ids come back."""
-    shared = _broadcast(df, index)
+    shared = SharedIndex(df.sparkSession, index)
     names = list(fields)
 
     def match(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         for columns in batches:
             for at in range(0, len(columns[0]), ROWS_AT_ONCE):
                 topics, syntaxes, *values = [column.slice(at, ROWS_AT_ONCE) for column in columns]
-                offsets, ids = match_rows(shared.value, topics, syntaxes, dict(zip(names, values, strict=True)))
+                offsets, ids = match_rows(shared.index, topics, syntaxes, dict(zip(names, values, strict=True)))
                 yield pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(ids.astype(np.int64)))
 
     matched = F.arrow_udf(match, ArrayType(LongType()))
@@ -216,8 +217,3 @@ def _index(subscriptions: Subscriptions, syntax: str) -> matchcore.FrozenIndex:
         filters, ids = table.column("filter").to_pylist(), table.column("id").to_pylist()
         return index_of(zip(filters, ids, of, wheres, strict=True))
     return index_of(subscriptions)
-
-
-def _broadcast(df: DataFrame, index: matchcore.FrozenIndex) -> Any:
-    """Its bytes go to each machine once, and each worker opens them once."""
-    return df.sparkSession.sparkContext.broadcast(index)

@@ -144,3 +144,32 @@ def test_what_makes_no_sense_is_refused_before_anything_runs(spark: Any) -> None
         match_topics(messages, spark.createDataFrame([("a",)], "filter STRING"), id_col="id")
     with pytest.raises(matchcore.InvalidFilter):
         match_topics(messages, [("a/#/b", 1, "mqtt")], id_col="id")
+
+
+def test_workers_map_a_large_index_and_have_no_copy_of_it(spark: Any) -> None:
+    """One file for the session, however often it is sent; a small index goes with the function."""
+    from pyspark.core.files import SparkFiles
+
+    from fanlight_spark.matching import match_topics, topic_matches
+    from fanlight_spark.shared import LARGE, SharedIndex
+    from fanlight_spark.topics import index_of
+
+    index = index_of([("stock.#", 7, "amqp"), *((f"a.b{number}.c", number + 8, "amqp") for number in range(40_000))])
+    assert len(memoryview(index)) > LARGE
+    frame = spark.createDataFrame([("stock.X",), ("a.b5.c",), ("b",)], "topic string")
+    found = match_topics(frame, index).collect()
+    assert sorted((row.topic, row.subscription) for row in found) == [("a.b5.c", 13), ("stock.X", 7)]
+    assert topic_matches(frame, index).count() == 3
+    (file,) = Path(SparkFiles.getRootDirectory()).glob("fanlight-*.index")
+    assert file.read_bytes() == index.to_bytes()
+
+    shared = SharedIndex(spark, index)
+    small = SharedIndex(spark, index_of([("stock.#", 7, "amqp")]))
+
+    def maps(_: Any) -> Any:
+        assert (len(shared.index), len(small.index)) == (40_001, 1)
+        yield from [line for line in Path("/proc/self/maps").read_text().splitlines() if line.endswith(file.name)]
+
+    (line,) = spark.sparkContext.parallelize([0], 1).mapPartitions(maps).collect()
+    assert line.split()[1] in ("r--p", "r--s")
+    assert list(Path(SparkFiles.getRootDirectory()).glob("fanlight-*.index")) == [file]

@@ -33,7 +33,8 @@ from fanlight_bench.pipeline.case import QUICK_ROWS, ROWS, TURNS, WARM, Bench, m
 
 OK, FAULTY, WRONG, MISSING = 0, 1, 2, 3
 SPARKS = ("source", "matching", "live", "compaction")
-BENCHES = (*SPARKS, "archived")
+APART = ("memory",)  # which start Sparks of their own
+BENCHES = (*SPARKS, *APART, "archived")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return WRONG
     if options.document:
         return _document(options, json.loads(Path(options.results).read_text(encoding="utf-8")))
-    if set(names) & set(SPARKS) and (reason := _lacking()):
+    if set(names) & {*SPARKS, *APART} and (reason := _lacking()):
         _log([f"bench: {reason}"])
         return MISSING
     from fanlight_bench.pipeline.messages import NoData
