@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fanlight_broker.administration import Administration
 from fanlight_broker.archiving import Archiving
+from fanlight_broker.audit_trail import AuditTrail
 from fanlight_broker.auditing import Auditing
 from fanlight_broker.authentication import Authentication
 from fanlight_broker.bridging.part import Bridging
@@ -55,7 +56,7 @@ def assemble(settings: Settings) -> Assembly:
     archiving = Archiving(settings, core)
     storing = store_part(settings, core)
     permitting, ruling, quotas = Permitting(settings, core), Ruling(settings, core), QuotaPart(settings, core)
-    bridging = Bridging(settings, core)
+    bridging, trail = Bridging(settings, core), AuditTrail(settings, core)
     listeners = Listeners(settings, PROTOCOLS, core, authentication, encryption)
     listeners.handover.followers.append(bridging.follow)
     inspecting = Inspecting(settings, core, listeners, archiving, storing, lambda: parts.ready)
@@ -64,8 +65,8 @@ def assemble(settings: Settings) -> Assembly:
         lambda: parts.actions(), lambda: parts.views(), of_pages=PROTOCOLS[0],
     )
     parts = Parts([
-        auditing, authentication, encryption, core, archiving, storing, permitting, quotas, ruling, bridging, listeners,
-        inspecting, Measuring(), administration,
+        auditing, authentication, encryption, core, archiving, storing, trail, permitting, quotas, ruling, bridging,
+        listeners, inspecting, Measuring(), administration,
     ])
     return Assembly(parts, inspecting.summary)
 

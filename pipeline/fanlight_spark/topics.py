@@ -1,6 +1,6 @@
 """Which filters match the topics of an Arrow column: the compiled matcher over the column's buffers.
 
-The rules are the broker's: matchcore's grammar, and the three names that only filters with that very first word see
+The rules are the broker's: matchcore's grammar, and the names that only filters with that very first word see
 (docs/topics.md). A topic that the grammar does not allow cannot have been published: nothing matches it.
 """
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import matchcore
 from fanlight_archive.arrow import pa, pc
 
-RESERVED: Final = ("$SYS", "$inbox", "$stream")
+RESERVED: Final = ("$SYS", "$inbox", "$stream", "$namespace")  # the last one: of tenants, in an archive
 SEPARATORS: Final = {"amqp": ".", "mqtt": "/"}
 WORDS_MAX: Final = 1_024  # the most that a broker may be set to allow
 

@@ -1,8 +1,6 @@
 """Events for an operator, as they happen: /api/v1/events (docs/http-api.md).
 
-    event_log, audit --the feed is in between--> their sinks
-                             |
-                             '--> ring of the last ones --> a queue for each listener
+    event_log, audit --overhearing.py--> ring of the last ones --> a queue for each listener
 
 The log and the audit log have what happens already, so the feed takes its events from there, whatever the log's level
 is. What changes slowly (a limit that is nearly used up, dead letters) is looked at every LOOK_SECONDS.
@@ -10,14 +8,13 @@ is. What changes slowly (a limit that is nearly used up, dead letters) is looked
 
 import asyncio
 import secrets
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-from fanlight_broker import audit, event_log
+from fanlight_broker import event_log
+from fanlight_broker.overhearing import Overhearing
 
 KEPT: Final = 1_000  # events in the ring, of up to some KB each
 WAITING_MAX: Final = 256  # events for one listener
@@ -71,7 +68,7 @@ class EventListener:
         self.something.set()
 
 
-class EventFeed:
+class EventFeed(Overhearing):
     """
     limits  what is bounded, how much is used, and of how much
     dead    dead letters so far, by namespace
@@ -80,6 +77,7 @@ class EventFeed:
     def __init__(
         self, limits: Callable[[], Iterable[tuple[str, float, float]]], dead: Callable[[], Mapping[str, int]]
     ) -> None:
+        super().__init__()
         self.epoch = secrets.token_hex(4)  # numbers of another process are another epoch's
         self.ended = False
         self._limits, self._dead = limits, dead
@@ -88,11 +86,7 @@ class EventFeed:
         self._listeners: set[EventListener] = set()
         self._near: set[str] = set()
         self._counted: dict[str, int] = {}
-        self._thread = threading.get_ident()
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._log: event_log.EventSink | None = None
-        self._audit: audit.AuditSink | None = None
 
     def __len__(self) -> int:
         """Listeners."""
@@ -102,11 +96,9 @@ class EventFeed:
 
     def start(self) -> None:
         """Take events from now on, in the loop that runs."""
-        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
-        self._log = event_log.use(self)
-        self._audit = audit.use(self)
+        self.overhear()
         self._counted = dict(self._dead())
-        self._timer = self._loop.call_later(LOOK_SECONDS, self._look)
+        self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
 
     def stop(self) -> None:
         """End: every stream of events gets its end, and the sinks are as they were."""
@@ -114,42 +106,26 @@ class EventFeed:
             return
         self._timer.cancel()
         self._timer = None
-        event_log.use(self._log)
-        audit.use(self._audit)
+        self.be_silent()
         self.ended = True
         for listener in self._listeners:
             listener.something.set()
 
-    # -- the sinks in between ------------------------------------------------------------------------------------------
+    # -- what is overheard --------------------------------------------------------------------------------------------
 
-    @property
-    def level(self) -> int:
-        """Below which nothing comes: the log's own, or what events have."""
-        return event_log.INFO if self._log is None else min(self._log.level, event_log.INFO)
-
-    def write(self, level: int, logger: str, event: str, keys: event_log.Keys) -> None:
-        log = self._log
-        if log is not None and level >= log.level:
-            log.write(level, logger, event, keys)
+    def heard_event(self, event: str, keys: event_log.Keys) -> None:
         kind = OF_THE_LOG.get(event)
         if kind is not None:
             self._take(kind, {"event": event, **keys})
 
-    def note(self, kind: str, keys: dict[str, Any]) -> None:
-        if self._audit is not None:
-            self._audit.note(kind, keys)
+    def heard_note(self, kind: str, keys: dict[str, Any]) -> None:
         if kind in OF_THE_AUDIT:
             self._take(OF_THE_AUDIT[kind], {"event": kind, **keys})
 
     def _take(self, kind: str, keys: dict[str, Any]) -> None:
-        """Of any thread."""
         data = {name: shown(value) for name, value in keys.items() if name not in LEFT_OUT}
         data["time"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        if threading.get_ident() == self._thread:
-            self.add(kind, data)
-        elif self._loop is not None:
-            with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(self.add, kind, data)
+        self.add(kind, data)
 
     def add(self, kind: str, data: dict[str, Any]) -> None:
         self._number += 1
@@ -161,8 +137,7 @@ class EventFeed:
     # -- what is looked at --------------------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        assert self._loop is not None
-        self._timer = self._loop.call_later(LOOK_SECONDS, self._look)
+        self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
         self.look()
 
     def look(self) -> None:

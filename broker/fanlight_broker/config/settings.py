@@ -459,12 +459,13 @@ class Settings(
         int, AUDIT, NeedsRestart(), Ge(16), Le(1_000_000), Unit("lines"),
         Reason("lines that wait for the disk, 300 bytes or so each; further ones are lost, and counted"),
     ] = 10_000
+    audit_topics: Annotated[
+        bool, AUDIT, NeedsRestart(),
+        Reason("whether notes, connections and subscriptions are published below $SYS/audit"),
+    ] = False
 
     log_format: Annotated[
-        LogFormat, LOGS, NeedsRestart(),
-        Reason(
-            "auto is text on a terminal and JSON, one object a line, elsewhere"
-        ),
+        LogFormat, LOGS, NeedsRestart(), Reason("auto is text on a terminal and JSON, one object a line, elsewhere")
     ] = LogFormat.AUTO
     log_level: Annotated[LogLevel, LOGS, Reason("least serious level that is logged")] = LogLevel.INFO
     log_burst_max: Annotated[

@@ -30,7 +30,7 @@ from fanlight_broker.core.namespace_counts import counts_of
 from fanlight_broker.core.namespaces import Namespaces
 from fanlight_broker.core.paces import Paces
 from fanlight_broker.core.permissions import Asker, Permissions, Unrestricted
-from fanlight_broker.core.ports import Journal, Recorder
+from fanlight_broker.core.ports import Journal, Recorder, SubscriptionTrail
 from fanlight_broker.core.quota import Quotas
 from fanlight_broker.core.replay import ReplaySource, ReplaysWithin
 from fanlight_broker.core.shares import Shares
@@ -72,6 +72,7 @@ class Broker(Namespace):
         self._burying = False  # `_bury` waits for its turn
         self._journal: Journal = NO_JOURNAL
         self._formats: Callable[[bytes, str], int] | None = None
+        self._trail: SubscriptionTrail | None = None
         super().__init__("", limits, Common(
             ledger, Standstills(ledger), turns, LoginTurns(ledger, next_turn, limits.logins_percent), Variants(),
             shares, flow, paces,
@@ -105,6 +106,7 @@ class Broker(Namespace):
             made.keep_by(self._journal)
         if self._formats is not None:
             made.router.read_bodies_as(self._formats)
+        made.subscribing.trail = self._trail
         self._archive_in(made)
         return made
 
@@ -125,6 +127,12 @@ class Broker(Namespace):
     def record_to(self, recorder: Recorder) -> None:
         """Record the messages on routes with a tap. Before the first connection."""
         self.acknowledgements.record_to(recorder)
+
+    def trail_with(self, trail: SubscriptionTrail | None) -> None:
+        """Tell of each subscription that begins or ends from now on."""
+        self._trail = trail
+        for each in self.everywhere():
+            each.subscribing.trail = trail
 
     def archive_with(self, selection: ArchiveSelection, source: ReplaySource) -> None:
         """Which topics go to the archive, and where archived messages are read."""

@@ -313,6 +313,13 @@ class Journal(Protocol):
         ...
 
 
+class SubscriptionTrail(Protocol):
+    """Is told of each subscription when it is in force, and before it ends. Put in by `Broker.trail_with`."""
+
+    def subscribed(self, subscription: Subscription) -> None: ...
+    def unsubscribed(self, subscription: Subscription) -> None: ...
+
+
 class Recorder(Protocol):
     """Records the messages that pass on routes with a tap: the archive. Put in by `Broker.record_to`.
 

@@ -431,6 +431,6 @@ class Publishing:
         recorded = route.tap is not None or any(isinstance(each, NamedQueue) and each.recorder for each in route.groups)
         self.acknowledgements.commit(receipt, receiver, recorded=recorded, since=since)
 
-    def announce(self, message: Message, now: float) -> None:
+    def announce(self, message: Message, now: float) -> Outcome:
         """Publish one of the broker's own messages, to which no limit of topics or retained messages applies."""
-        self.accept(Publication(message), Direct(self.ledger, message, None), now)
+        return self.accept(Publication(message), Direct(self.ledger, message, None), now)

@@ -401,7 +401,11 @@ class Router:
 
     def own_route(self, topic: bytes, syntax: str) -> Route:
         """The route of one of the broker's own topics: without the limits of clients, not cached, never hot."""
-        return self._build(RouteCache.key_of(SYNTAXES.index(syntax), topic), topic, syntax)
+        route = self._build(RouteCache.key_of(SYNTAXES.index(syntax), topic), topic, syntax)
+        selection = self._archive_selection
+        if selection is not None and selection.wants(topic, syntax):
+            route.tap = selection.tap
+        return route
 
     def reached(self, topic: bytes, syntax: str) -> tuple[Sequence[int], list[FilterScreen]]:
         """What a client's topic reaches: the ids of subscriptions without a selector, and the screens of the others.

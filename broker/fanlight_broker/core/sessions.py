@@ -415,7 +415,7 @@ class Sessions:
                 subscriber, filter, syntax, whole=options.group is not None
             ))
             self._router.rebind(found, variant, no_echo=options.no_local)
-            self.journal.subscribed(found)
+            self.subscribing.subscribed(found)
             return found, False
         subscription.partly = self.subscribing.check(subscriber, filter, syntax, options.group, options.condition)
         if found is not None:
@@ -429,7 +429,7 @@ class Sessions:
         subscribing, refusing = self.subscribing, self.journal.position.refusing
         if self._enforcement.badge_of(session.subscriber) is not None or (refusing and session.outlives):
             return None
-        return Entering(self._router.table, session, subscribing, subscribing.journal)
+        return Entering(self._router.table, session, subscribing)
 
     def unsubscribe(self, session: Session, filter: bytes, group: str | None) -> None:
         """End a subscription. Messages in flight are still delivered. Raises NoSuchSubscription."""

@@ -20,7 +20,7 @@ from fanlight_broker.core.errors import LimitExceeded, NoSuchSubscription, Subsc
 from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.permissions import Access, Action
-from fanlight_broker.core.ports import Journal
+from fanlight_broker.core.ports import Journal, SubscriptionTrail
 from fanlight_broker.core.router import Router
 from fanlight_broker.core.shares import Share, SharedPot, Shares
 from fanlight_broker.core.subscriber import Client, Subscriber
@@ -50,6 +50,7 @@ class Subscribing:
         self.limits = limits
         self.enforcement = enforcement
         self.journal: Journal = NO_JOURNAL
+        self.trail: SubscriptionTrail | None = None
         self._draining = Draining(turns)
         self.begun = 0
         self.ended = 0
@@ -116,8 +117,14 @@ class Subscribing:
         )):
             return False
         self.begun += 1
-        self.journal.subscribed(subscription)
+        self.subscribed(subscription)
         return True
+
+    def subscribed(self, subscription: Subscription) -> None:
+        """It is in force, or is with other options: who is told of that."""
+        self.journal.subscribed(subscription)
+        if self.trail is not None:
+            self.trail.subscribed(subscription)
 
     def _may_enter(self, subscriber: Subscriber, subscription: Subscription) -> bool:
         """Do permissions allow all of it?"""
@@ -205,7 +212,7 @@ class Subscribing:
         subscriber.subscriptions.add(subscription)
         self._count(subscription, group, 1)
         self.begun += 1
-        self.journal.subscribed(subscription)
+        self.subscribed(subscription)
 
     def restore(self, found: Sequence[tuple[Subscriber, Sequence[Subscription]]]) -> None:
         """`begin` those of sessions from before a restart that are in no group and have no condition.
@@ -233,6 +240,8 @@ class Subscribing:
         was the last that took from there.
         """
         subscription.cancel()
+        if self.trail is not None:
+            self.trail.unsubscribed(subscription)
         subscriber: Subscriber = subscription.owner
         ended = None
         if not self.leave(subscriber, subscription):
@@ -264,9 +273,13 @@ class Subscribing:
         subscriber.subscriptions.add(subscription)
         self._count(subscription, queue.name, 1)
         self.begun += 1
+        if self.trail is not None:
+            self.trail.subscribed(subscription)
 
     def unbind(self, subscription: Subscription) -> None:
         """Take a filter of a named queue out of force."""
+        if self.trail is not None:
+            self.trail.unsubscribed(subscription)
         group = group_name_of(subscription)
         subscription.owner.subscriptions.remove(subscription)
         self.router.remove(subscription)

@@ -52,7 +52,7 @@ cdef class SubscriptionTable:
 cdef class Entering:
     cdef:
         SubscriptionTable table
-        object session, counter, journal    # the core's
+        object session, counter    # the core's
         Window window
         Subscriptions own
         PotCounts counts

@@ -179,12 +179,13 @@ cdef class SubscriptionTable:
 cdef class Entering:
     """Puts many ordinary subscriptions of a session in force, as core.Sessions.subscribe does for one.
 
-    It is for one turn: what it was made by may change after that. counter: its `begun` counts subscriptions.
+    It is for one turn: what it was made by may change after that. counter: `core.Subscribing`, which counts and reports
+    them.
     """
 
-    def __cinit__(self, SubscriptionTable table not None, session not None, counter not None, journal not None):
+    def __cinit__(self, SubscriptionTable table not None, session not None, counter not None):
         subscriber = session.subscriber
-        self.table, self.session, self.counter, self.journal = table, session, counter, journal
+        self.table, self.session, self.counter = table, session, counter
         self.window, self.own, self.counts = session.window, subscriber.subscriptions, subscriber.share.counts
 
     def enter(self, Variant variant not None, bytes filter not None, unsigned char syntax, bint no_echo):
@@ -195,5 +196,5 @@ cdef class Entering:
             return None
         self.session.numbers = number
         self.counter.begun += 1
-        self.journal.subscribed(target)
+        self.counter.subscribed(target)
         return target
