@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from fanlight_archive import MESSAGE
 from fanlight_spark import trail
-from fanlight_spark.jobs import command
+from fanlight_spark.jobs import charts, command
 from fanlight_spark.jobs.report import Report
 from fanlight_spark.recipients import COLUMNS, asks_content, recipients
 
@@ -45,14 +45,16 @@ def work(spark: SparkSession, options: argparse.Namespace) -> int:
     left = command.write(nobody, options.out / "nobody")
     missing, total = left.count(), messages.count()
     by_client = outcomes(got)
-    report(known, by_client, left, missing, total, command.described(options)).write(options.out / command.REPORT)
+    asked = options.client or options.user
+    whose = "no one" if asked is None else f"others than {asked}"
+    page = report(known, by_client, left, missing, total, command.described(options), whose)
+    page.write(options.out / command.REPORT)
     by_client.show(options.top, truncate=False)
-    whose = options.client or options.user
-    print(f"{total:,} messages, {missing:,} of them for {'no one' if whose is None else f'others than {whose}'}")
+    print(f"{total:,} messages, {missing:,} of them for {whose}")
     if known.lost:
         print(f"note: {known.lost:,} audit messages were lost: some subscriptions are not known")
     print(options.out / command.REPORT)
-    return NOT_ALL if whose is not None and missing else command.OK
+    return NOT_ALL if asked is not None and missing else command.OK
 
 
 def read_trail(spark: SparkSession, options: argparse.Namespace) -> trail.Trail:
@@ -71,13 +73,17 @@ def outcomes(got: DataFrame) -> DataFrame:
 
 
 def report(
-    known: trail.Trail, by_client: DataFrame, nobody: DataFrame, missing: int, total: int, about: str
+    known: trail.Trail, by_client: DataFrame, nobody: DataFrame, missing: int, total: int, about: str, whose: str
 ) -> Report:
     page = Report("Who got it", about)
-    page.facts([("messages", total), ("for no one", missing), ("subscriptions", len(known.subscriptions))])
-    page.section("By client")
-    page.table(by_client.columns, by_client.limit(TOP).collect(), total=by_client.count())
-    page.section("Messages for no one")
+    rows = by_client.limit(TOP).collect()
+    page.answer(f"{missing:,} of {total:,} messages were for {whose}.", found=missing > 0)
+    page.facts([("messages", total), (f"for {whose}", missing), ("subscriptions", len(known.subscriptions))])
+    page.table(by_client.columns, rows, total=by_client.count())
+    if rows:
+        bars = [(f"{row.client}: {row.outcome}", row.messages) for row in rows]
+        page.chart(charts.bars(bars, "messages"), "By client")
+    page.section(f"Messages for {whose}")
     first = nobody.orderBy("offset").select("offset", "timestamp", "topic", "client").limit(TOP)
     page.table(first.columns, first.collect(), total=missing)
     return page
