@@ -67,7 +67,7 @@ class Trail:
     @classmethod
     def of(cls, said: Iterable[tuple[int, str, Mapping[str, Any]]]) -> "Trail":
         """Of (offset, kind, what it says), ascending."""
-        reader = _Reader()
+        reader = _TrailReader()
         for offset, kind, row in said:
             try:
                 reader.take(offset, kind, row)
@@ -92,7 +92,7 @@ def said_by(rows: Iterable[tuple[int, str, bytes]]) -> Iterator[tuple[int, str, 
         yield offset, topic.removeprefix(ROOT), said
 
 
-class _Reader:
+class _TrailReader:
     def __init__(self) -> None:
         self.trail = Trail()
         self._open: dict[tuple[str, int], Subscribed] = {}  # by namespace and id
