@@ -6,6 +6,7 @@
     whatif   two snapshots of subscriptions compared       workload       a model of the load, and a load by it
     permissions   what new rules decide differently about what was archived
     recipients    who got it: subscriptions as they were when each message passed
+    subscriptions what could go: redundant ones, ones that could be one, ones that never match
 
 docs/pipeline-jobs.md is the page for users.
 """
