@@ -36,9 +36,7 @@ def test_the_list_is_printed_without_spark() -> None:
 
 
 COMMAND = re.compile(r"python -m fanlight_spark\.jobs\.(\w+) ((?:\\\n|[^\n|])*)")
-COMMANDS = sorted(
-    {(name, words.partition("#")[0]) for page in DOCS.glob("*.md") for name, words in COMMAND.findall(page.read_text())}
-)
+COMMANDS = sorted({found for page in DOCS.glob("*.md") for found in COMMAND.findall(page.read_text())})
 
 
 @pytest.mark.parametrize(("name", "words"), COMMANDS, ids=str)
@@ -55,7 +53,7 @@ def test_a_command_of_the_documents_is_one(name: str, words: str, monkeypatch: p
         return 0
 
     monkeypatch.setattr(command, "run", run)
-    given = shlex.split(words.replace("\\\n", " "))
+    given = shlex.split(words.replace("\\\n", " "), comments=True)
     assert importlib.import_module(f"fanlight_spark.jobs.{name}").main(given) == 0
     assert asked or "--help" in given
 
