@@ -39,7 +39,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "Operate": (
         "docs/operations.md", "docs/dashboard.md", "docs/admin-command.md", "docs/http-api.md", "docs/metrics.md",
-        "docs/load-testing.md", "docs/state.md",
+        "docs/tracing.md", "docs/load-testing.md", "docs/state.md",
     ),
     "Move": ("docs/migrate-mosquitto.md", "docs/migrate-nats.md", "docs/migrate-rabbitmq.md"),
     "Analyse": ("docs/pipeline.md", "docs/pipeline-jobs.md", "docs/pipeline-broker.md", "docs/snapshots.md"),

@@ -29,6 +29,7 @@ from fanlight_broker.protocols.amqp.part import AmqpPart
 from fanlight_broker.protocols.mqtt.part import MqttPart
 from fanlight_broker.protocols.native.part import NativePart
 from fanlight_broker.ruling.part import Ruling
+from fanlight_broker.tracing.part import Tracing
 
 if TYPE_CHECKING:
     from fanlight_broker.storing import Storing
@@ -65,8 +66,8 @@ def assemble(settings: Settings) -> Assembly:
         lambda: parts.actions(), lambda: parts.views(), of_pages=PROTOCOLS[0],
     )
     parts = Parts([
-        auditing, authentication, encryption, core, archiving, storing, trail, permitting, quotas, ruling, bridging,
-        listeners, inspecting, Measuring(), administration,
+        auditing, authentication, encryption, core, Tracing(settings, core), archiving, storing, trail, permitting,
+        quotas, ruling, bridging, listeners, inspecting, Measuring(), administration,
     ])
     return Assembly(parts, inspecting.summary)
 

@@ -27,6 +27,7 @@ LATER = {
     "tomllib": "a settings file",
     "jwt": "tokens (setting `token_keys_file`)",
     "cryptography": "the same",
+    "opentelemetry": "spans (setting `trace_endpoint`)",
     "difflib": "advice for a mistyped name",
     "tempfile": "writing a password file",
     "shutil": "the copies and repairs of a store",

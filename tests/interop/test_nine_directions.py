@@ -40,8 +40,9 @@ class Seen:
 
 # MQTT has texts only. The reply-to of AMQP is the name of a queue, and no topic: to others it is a header, as are the
 # properties that they have none for (aio-pika gives each message a priority). The body, the topic, the content type and
-# the correlation arrive in all directions.
-TEXTS, NUMBERS = {"a": "ü", "n": "2"}, {"a": "ü", "n": 2}
+# the correlation arrive in all directions, and so does a trace context (W3C), which is two headers like others.
+TRACE = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate": "a=1,b@c=2"}
+TEXTS, NUMBERS = {"a": "ü", "n": "2", **TRACE}, {"a": "ü", "n": 2, **TRACE}
 OF_AMQP = {"reply-to": "to.me", "message-id": "m1"}
 EXPECTED = {
     ("mqtt", "mqtt"): Seen(headers=TEXTS, reply="to/me", expires=True),

@@ -96,6 +96,12 @@ BRIDGES = SettingGroup(
 A file of bridges says which messages go to another broker and come from it, and how it is reached.
 [bridge.md](bridge.md) has all of it.""",
 )
+TRACING = SettingGroup(
+    "Tracing",
+    """\
+With `trace_endpoint` the broker sends spans of some messages, by OpenTelemetry; this needs the extra `[otel]`. Trace
+contexts pass through the broker in any case, as headers do. [tracing.md](tracing.md) says more.""",
+)
 LOGS = SettingGroup(
     "Logs",
     """\

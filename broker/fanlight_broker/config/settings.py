@@ -25,6 +25,7 @@ from fanlight_broker.config.groups import (
     TLS,
     TOKENS,
 )
+from fanlight_broker.config.tracing_settings import TracingSettings
 from fanlight_broker.config.values import Secret
 from fanlight_broker.core.limits import Durability, Limits, StoreDurability
 from fanlight_broker.core.listening_port import ListeningPort
@@ -89,13 +90,14 @@ class Sources:
 
 @dataclass(frozen=True)
 class Settings(
+    TracingSettings,
     AmqpSettings,
     MqttSettings,
     NativeSettings,
 ):
     """The settings of one broker. Immutable: a reload makes a new one.
 
-    The bases are those of the protocols, the last one first on every page.
+    The bases are those of the protocols, the last one first on every page, and what is too much for this page.
     """
 
     tcp: Annotated[

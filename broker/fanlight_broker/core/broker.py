@@ -31,6 +31,7 @@ from fanlight_broker.core.namespaces import Namespaces
 from fanlight_broker.core.paces import Paces
 from fanlight_broker.core.permissions import Asker, Permissions, Unrestricted
 from fanlight_broker.core.ports import Journal, Recorder, SubscriptionTrail
+from fanlight_broker.core.publishing import MessageTracer
 from fanlight_broker.core.quota import Quotas
 from fanlight_broker.core.replay import ReplaySource, ReplaysWithin
 from fanlight_broker.core.shares import Shares
@@ -73,6 +74,7 @@ class Broker(Namespace):
         self._journal: Journal = NO_JOURNAL
         self._formats: Callable[[bytes, str], int] | None = None
         self._trail: SubscriptionTrail | None = None
+        self._tracing: MessageTracer | None = None
         super().__init__("", limits, Common(
             ledger, Standstills(ledger), turns, LoginTurns(ledger, next_turn, limits.logins_percent), Variants(),
             shares, flow, paces,
@@ -107,6 +109,8 @@ class Broker(Namespace):
         if self._formats is not None:
             made.router.read_bodies_as(self._formats)
         made.subscribing.trail = self._trail
+        if self._tracing is not None:
+            made.publishing.trace_with(self._tracing)
         self._archive_in(made)
         return made
 
@@ -151,6 +155,12 @@ class Broker(Namespace):
             )
         if source is not None:
             namespace.replay_source = ReplaysWithin(source, namespace.name)
+
+    def trace_with(self, tracing: MessageTracer) -> None:
+        """Let this choose messages that it traces, in all namespaces."""
+        self._tracing = tracing
+        for each in self.everywhere():
+            each.publishing.trace_with(tracing)
 
     def read_bodies_as(self, format_of: Callable[[bytes, str], int]) -> None:
         """What format bodies without a content type have, by topic and syntax."""

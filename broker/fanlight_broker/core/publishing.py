@@ -44,6 +44,7 @@ from fanlight_broker.wire.named_queue import NamedQueue
 from fanlight_broker.wire.outbox import Outbox, Owner
 from fanlight_broker.wire.receipts import Receiver
 from fanlight_broker.wire.route import Route
+from fanlight_broker.wire.sampler import Sampler
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,35 @@ Receipt = Callable[[Accepted | Repeated], None]
 
 REPEATED: Final = Repeated()
 HELD: Final = Held()
+
+
+class Accept(Protocol):
+    """`Publishing.accept`."""
+
+    def __call__(
+        self, publication: Publication, sender: "Sender", now: float, receipt: Receipt | None = None
+    ) -> Outcome: ...
+
+
+class Trace(Protocol):
+    """What a message that is traced is followed by."""
+
+    def forward(self, sender: "Sender", route: Route) -> bool:
+        """`sender.forward`, and note who got it."""
+        ...
+
+
+class MessageTracer(Protocol):
+    """Chooses messages, and follows them (decision 0031)."""
+
+    @property
+    def sampler(self) -> Sampler: ...
+
+    def accept(
+        self, publishing: "Publishing", publication: Publication, sender: "Sender", now: float, receipt: Receipt | None
+    ) -> Outcome:
+        """`Publishing.accept_untraced`, with a trace of the message if it is chosen."""
+        ...
 
 
 class Sender(Protocol):
@@ -177,6 +207,9 @@ class Publishing:
         self.delayed = delayed
         self.paces = paces
         self.rules: Rules = NoRules()
+        self.accept: Accept = self.accept_untraced
+        self.traces = False  # does it choose messages at all?
+        self.trace: Trace | None = None  # of the message that is being accepted
         # By families of formats: where a delayed message goes that is due; None: to the subscriptions of its topic.
         self.routed_by: dict[str, Callable[[Message], Route | None]] = {}
 
@@ -195,7 +228,19 @@ class Publishing:
         self.enforcement.check_publish(publisher, message, requests=publication.requests)
         return publication.route if publication.route is not None else self.router.route(topic, syntax)
 
-    def accept(
+    def trace_with(self, tracing: MessageTracer) -> None:
+        """Let this choose messages that it traces. Before the first connection: without it nothing is asked."""
+        self.router.trace_with(tracing.sampler)
+        self.traces = True
+
+        def accept(
+            publication: Publication, sender: Sender, now: float, receipt: Receipt | None = None
+        ) -> Outcome:
+            return tracing.accept(self, publication, sender, now, receipt)
+
+        self.accept = accept
+
+    def accept_untraced(
         self, publication: Publication, sender: Sender, now: float, receipt: Receipt | None = None
     ) -> Outcome:
         """Publish one message.
@@ -407,12 +452,12 @@ class Publishing:
     def _send(self, mark: Mark | None, route: Route, sender: Sender) -> bool:
         """Fan out. A mark is stored together with its message, or not at all."""
         if mark is None:
-            return sender.forward(route)
+            return sender.forward(route) if self.trace is None else self.trace.forward(sender, route)
         recorder = self.acknowledgements.recorder
         recorder.note(mark, route)
         sent = False
         try:
-            sent = sender.forward(route)
+            sent = sender.forward(route) if self.trace is None else self.trace.forward(sender, route)
         finally:
             if not sent:
                 recorder.undo_note()

@@ -64,6 +64,7 @@ from fanlight_broker.wire.permits import forget_permits
 from fanlight_broker.wire.queue import Queue
 from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.routes import RouteCache
+from fanlight_broker.wire.sampler import Sampler
 from fanlight_broker.wire.screening import FilterScreen, RouteScreens
 from fanlight_broker.wire.subscription_table import SubscriptionTable
 from fanlight_broker.wire.target import Members, Target
@@ -159,6 +160,10 @@ class Router:
         self._concern()
         self.routes.altered(b"#", WILDCARDS_HIDE.index(False))  # in the syntax where that is every topic
         self.sweep_later()
+
+    def trace_with(self, sampler: Sampler) -> None:
+        """Ask this about the messages of all topics. Before the first route."""
+        self._finder.sampler = sampler
 
     def lead_onward(self, onward: Onward, filter: bytes, syntax: str) -> None:
         """Ask this for more queues from now on: what it says of topics that match the filter has changed."""

@@ -18,6 +18,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from fanlight_broker.wire.archive_tap cimport ArchiveTap
 from fanlight_broker.wire.changes cimport RouteChange
 from fanlight_broker.wire.message cimport Message
+from fanlight_broker.wire.sampler cimport Sampler
 from fanlight_broker.wire.screening cimport RouteScreens, Screener
 
 cdef enum:
@@ -41,6 +42,7 @@ cdef class Finder:
         public Screener screener          # of those with selectors
         public object body_formats        # (topic, syntax number) -> format of bodies without a content type; or None
         public object rules               # (topic, syntax number) -> may a routing rule act on it? None: there is none
+        public Sampler sampler            # of messages that are traced; None: none are
         public Py_ssize_t screened        # filters that have selectors
         public Py_ssize_t partly          # subscriptions that are left out of the routes of some topics
         public object may_read            # (one of them, topic, syntax number) -> is it left in?
@@ -61,6 +63,7 @@ cdef class Finder:
         RouteChange patched_by
 
     cdef bint find(self, unsigned char syntax, const char* topic, Py_ssize_t size) except -1
+    cdef int decisions(self, unsigned char syntax, const char* topic, Py_ssize_t size) except -1
     cdef bint is_own(self, const char* topic, Py_ssize_t size) except -1
     cdef bint too_many_words(self, char separator, const char* topic, Py_ssize_t size) noexcept
     cdef bytes reserved_word(self, unsigned char syntax, const char* topic, Py_ssize_t size)

@@ -2,6 +2,7 @@ from collections.abc import Callable
 from typing import Any, final
 
 from fanlight_broker.wire.archive_tap import ArchiveTap
+from fanlight_broker.wire.sampler import Sampler
 from fanlight_broker.wire.screening import Screener
 from fanlight_broker.wire.target import Target
 
@@ -15,6 +16,7 @@ class Finder:
     screener: Screener
     body_formats: Callable[[bytes, int], int] | None
     rules: Callable[[bytes, int], bool] | None
+    sampler: Sampler | None
     screened: int
     partly: int
     may_read: Callable[[Target, bytes, int], bool]

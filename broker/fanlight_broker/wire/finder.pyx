@@ -17,6 +17,7 @@ from fanlight_broker.wire.allocator cimport deallocate, reallocate
 from fanlight_broker.wire.changes cimport ADDED, RouteChange
 from fanlight_broker.wire.hidden cimport unseen
 from fanlight_broker.wire.message cimport Message
+from fanlight_broker.wire.route cimport RULED, TRACED
 from fanlight_broker.wire.screening cimport RouteScreens
 from fanlight_broker.wire.target cimport Target
 
@@ -86,6 +87,13 @@ cdef class Finder:
                     self.screens.format = self.body_formats(PyBytes_FromStringAndSize(topic, size), syntax)
                 self.built += 1
                 return True
+
+    cdef int decisions(self, unsigned char syntax, const char* topic, Py_ssize_t size) except -1:
+        """What decides on the messages of a topic beside its route: see `Route.decided`."""
+        cdef int found = TRACED if self.sampler is not None else 0
+        if self.rules is not None and self.rules(PyBytes_FromStringAndSize(topic, size), syntax):
+            found |= RULED
+        return found
 
     cdef bint too_many_words(self, char separator, const char* topic, Py_ssize_t size) noexcept:
         cdef Py_ssize_t i, words = 1

@@ -123,6 +123,9 @@ cdef class Lane:
         cdef Message message = self.message
         return self.badge.asked(route, kind, message.topic_at, message.topic_size, message.syntax)
 
+    cdef bint asks_python(self, Route route) except -1:
+        return route.decided & RULED or self.routes.finder.sampler.wants(self.message, self.ledger.now)
+
     cdef int pass_frame(self) noexcept:
         self.inbox.pos += self.frame_size
         return 0

@@ -55,6 +55,9 @@ cdef class Format:
     cdef int priority(self, Message message) except -1
     cdef void walk_headers(self, Message message, HeaderWalk* walk) noexcept
     cdef bint next_header(self, HeaderWalk* walk) noexcept
+    cdef bint text_header(
+        self, Message message, const char* name, Py_ssize_t name_size, const char** value, Py_ssize_t* size
+    ) noexcept
     cdef Variant steady(self, Message message, Variant variant)
 
 # In no cycle, so hidden from the garbage collector, which would otherwise run every 700 publishes.

@@ -12,10 +12,11 @@ from weakref import WeakValueDictionary
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.math cimport INFINITY
 from libc.stdint cimport uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 
 from fanlight_broker.wire.allocator cimport deallocate, reallocate
 from fanlight_broker.wire.ledger cimport Account, Ledger
+from fanlight_broker.wire.msgpack cimport MsgpackCursor, octets
 
 cdef enum:
     KEPT_HEAD = 1024          # bytes of a template's buffer that outlive the message
@@ -83,6 +84,37 @@ cdef class Format:
     cdef bint next_header(self, HeaderWalk* walk) noexcept:
         """Put the next header at hand. False: there is none, and `content_type` is what it will be."""
         return False
+
+    cdef bint text_header(
+        self, Message message, const char* name, Py_ssize_t name_size, const char** value, Py_ssize_t* size
+    ) noexcept:
+        """Find the first header of a name, if its value is text. A format with headers of its own kind overrides it."""
+        cdef HeaderWalk walk
+        cdef MsgpackCursor cursor
+        cdef const unsigned char* start = NULL
+        cdef bint is_str = False
+        self.walk_headers(message, &walk)
+        while self.next_header(&walk):
+            if walk.name_size != name_size or memcmp(walk.name, name, name_size) != 0:
+                continue
+            if not walk.encoded:
+                value[0], size[0] = walk.value, walk.value_size
+                return True
+            cursor.at = <const unsigned char*> walk.value
+            cursor.end = cursor.at + walk.value_size
+            if octets(&cursor, True, False, &start, size, &is_str):
+                return False
+            value[0] = <const char*> start
+            return True
+        return False
+
+    def header_text(self, Message message not None, bytes name not None):
+        """The first header of a name, as text; None: there is none, or its value is no text. For Python."""
+        cdef const char* value = NULL
+        cdef Py_ssize_t size = 0
+        if not self.text_header(message, PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name), &value, &size):
+            return None
+        return value[:size].decode("utf-8", "replace")
 
     cdef int sent(self, Variant variant) except -1:
         self.went(variant)

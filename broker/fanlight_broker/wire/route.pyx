@@ -70,6 +70,15 @@ cdef class Route:
         self.permit_serial = 0
         return 0
 
+    @property
+    def ruled(self):
+        """May a routing rule act on the topic's messages?"""
+        return self.decided & RULED != 0
+
+    def trace(self):
+        """Ask the sampler about its messages."""
+        self.decided |= TRACED
+
     def __len__(self):
         """Subscriptions, and queue groups; those with selectors, too."""
         cdef Py_ssize_t screened = self.screens.subscriptions() if self.screens is not None else 0

@@ -103,7 +103,6 @@ cdef class RouteCache:
     cdef Route work_out(self, Py_ssize_t hash, unsigned char syntax, const char* topic, Py_ssize_t size)
     cdef Route screened(self, Route route, Message message, object owner)
     cdef int count_screened(self) except -1
-    cdef bint rule_acts(self, unsigned char syntax, const char* topic, Py_ssize_t size) except -1
     cdef bint renew(self, Route route) except -1
     cdef bint patch(self, Route route) except -1
     cdef bint rematch(self, Route route) except -1

@@ -174,12 +174,8 @@ cdef class RouteCache:
             route.targets, route.groups, route.screens, route.retained = targets, groups, screens, None
             route.forget_permits()
         route.tap = finder.tap if taps else None
-        route.ruled = finder.rules is not None and self.rule_acts(syntax, topic, size)
+        route.decided = finder.decisions(syntax, topic, size)
         return route
-
-    cdef bint rule_acts(self, unsigned char syntax, const char* topic, Py_ssize_t size) except -1:
-        """May a routing rule act on the messages of a topic?"""
-        return self.finder.rules(PyBytes_FromStringAndSize(topic, size), syntax)
 
     # -- selectors --------------------------------------------------------------------------------------------------
 
@@ -327,9 +323,7 @@ cdef class RouteCache:
             finder.targets, finder.groups if finder.groups is not None else unseen([]), finder.screens
         )
         self.nbytes += route.nbytes - before
-        route.ruled = finder.rules is not None and self.rule_acts(
-            <unsigned char> key[0], key + 1, PyBytes_GET_SIZE(route.key) - 1
-        )
+        route.decided = finder.decisions(<unsigned char> key[0], key + 1, PyBytes_GET_SIZE(route.key) - 1)
         route.generation = self.generation
         return True
 

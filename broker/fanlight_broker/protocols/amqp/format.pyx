@@ -12,6 +12,8 @@ from fanlight_broker.wire.levels cimport PRIORITY_MOST
 from fanlight_broker.wire.message cimport Format, Message, Variant, uint32_into
 
 from fanlight_broker.protocols.amqp.channel_tags cimport ChannelTags
+from fanlight_broker.protocols.amqp.plain_content cimport text_in_properties
+from fanlight_broker.protocols.amqp.table_octets cimport short_string_size
 
 from fanlight_broker.protocols.amqp import convert
 
@@ -29,6 +31,21 @@ cdef class AmqpFormat(Format):
 
     cdef int priority(self, Message message) except -1:
         return min(message.format_data, PRIORITY_MOST)
+
+    cdef bint text_header(
+        self, Message message, const char* name, Py_ssize_t name_size, const char** value, Py_ssize_t* size
+    ) noexcept:
+        """Of the table of headers, as it came: behind exchange and key, see fields.py."""
+        cdef const unsigned char* at = <const unsigned char*> message.fields_at
+        cdef const unsigned char* end = at + message.fields_size
+        cdef Py_ssize_t taken
+        cdef int _
+        for _ in range(2):
+            taken = short_string_size(at, end)
+            if taken < 0:
+                return False
+            at += taken
+        return text_in_properties(at, end, name, name_size, value, size)
 
     def read(self, Message message):
         return convert.read(message)

@@ -198,12 +198,12 @@ cdef class AmqpLane(Lane):
             route = site.by_headers.by_headers(content.headers, content.headers_size)
         elif route is None:
             route = self.routes.find(SYNTAX_NUMBER, PyBytes_AS_STRING(site.topic), PyBytes_GET_SIZE(site.topic))
-        if route is None or route.ruled or (at[method_size - 2] & MANDATORY and not PyList_GET_SIZE(route.groups)):
+        if route is None or (at[method_size - 2] & MANDATORY and not PyList_GET_SIZE(route.groups)):
             return FRAME
         self.frame_size = method_size + size
         self.point(site, &content, at + method_size)
         wanted = route
-        if not self.may_publish(site, route, content.replies):
+        if self.decided(route) or not self.may_publish(site, route, content.replies):
             self.frame_size = method_size
             return FRAME
         if route.screens is not None:

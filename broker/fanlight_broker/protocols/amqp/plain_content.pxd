@@ -15,4 +15,7 @@ cdef struct PlainContent:
     bint persistent
     bint replies                      # it has a reply-to
 
+cdef bint text_in_properties(
+    const unsigned char* at, const unsigned char* end, const char* name, Py_ssize_t name_size, const char** value,
+    Py_ssize_t* size) noexcept
 cdef bint read_plain(const unsigned char* at, Py_ssize_t size, PlainContent* content) noexcept

@@ -127,6 +127,45 @@ cdef bint read_plain(const unsigned char* at, Py_ssize_t size, PlainContent* con
     return at == end
 
 
+cdef bint text_in_properties(
+    const unsigned char* at, const unsigned char* end, const char* name, Py_ssize_t name_size, const char** value,
+    Py_ssize_t* size
+) noexcept:
+    """Find a header with a text (a long string) in flags and properties. False: there is none."""
+    cdef uint32_t flags, bit
+    cdef Py_ssize_t taken, named
+    if end - at < 2:
+        return False
+    flags = <uint32_t> at[0] << 8 | at[1]
+    at += 2
+    if not flags & HEADERS:
+        return False
+    for bit in (CONTENT_TYPE, CONTENT_ENCODING):    # which stand before the headers
+        if flags & bit:
+            taken = short_string_size(at, end)
+            if taken < 0:
+                return False
+            at += taken
+    if end - at < 4 or <Py_ssize_t> uint32_at(at) > end - at - 4:
+        return False
+    end = at + 4 + uint32_at(at)
+    at += 4
+    while at < end:
+        named = short_string_size(at, end)
+        if named < 0 or named >= end - at:
+            return False
+        taken = value_size(at + named, end, 1)
+        if taken < 0:
+            return False
+        if named == name_size + 1 and memcmp(at + 1, name, name_size) == 0:
+            if at[named] != c"S":
+                return False
+            value[0], size[0] = <const char*> at + named + 5, taken - 5
+            return True
+        at += named + taken
+    return False
+
+
 def is_plain(bytes payload not None):
     """`read_plain` for tests: (body size, flags and properties, priority, persistent, has a reply-to, expiration in
     milliseconds or -1, user-id or None, entries of the headers), or None.

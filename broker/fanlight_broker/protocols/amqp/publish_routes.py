@@ -5,6 +5,7 @@ None is for what Python decides on for each message, or refuses: an exchange tha
 holds messages back, a key that no queue of the default exchange has, a stream: its confirm waits for the archive.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Final, Protocol
 
@@ -12,6 +13,7 @@ import matchcore
 from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.topics import check_publisher
+from fanlight_broker.core.work_queue import WorkQueue
 from fanlight_broker.protocols.amqp.data_types import UINT16
 from fanlight_broker.protocols.amqp.exchange_routes import ExchangeRoutes, is_live
 from fanlight_broker.protocols.amqp.exchanges.exchange import AmqpExchange
@@ -42,6 +44,7 @@ def site_of(vhost: Publishable, arguments: bytes) -> PublishSite | None:
     key_at = 1 + names[0] if names else 0
     if len(names) < 2 or key_at >= len(names) or key_at + 1 + names[key_at] != len(names):
         return None
+    route: Route | None
     try:
         exchange, key = names[1:key_at].decode(), names[key_at + 1 :].decode()
         reached = vhost.exchanges.publish(exchange, key)
@@ -51,7 +54,7 @@ def site_of(vhost: Publishable, arguments: bytes) -> PublishSite | None:
         queue = vhost.broker.queues.get(key)
         if queue is None or queue.options.stream is not None:
             return None
-        return PublishSite(exchange_topic(exchange, key), names, Route(b"", [], [queue.inside]), None)
+        return PublishSite(exchange_topic(exchange, key), names, route_of_queues(vhost, [queue]), None)
     found = vhost.exchanges.find(exchange)
     if found is None or found.delayed:
         return None
@@ -64,7 +67,7 @@ def site_of(vhost: Publishable, arguments: bytes) -> PublishSite | None:
         if exchange != TOPIC_EXCHANGE or reached.queues or reached.topics != (key,):
             return None
         topic: bytes = key.encode()
-        route: Route | None = None
+        route = None
     else:
         topic = exchange_topic(exchange, key)
         # One for all keys of a fanout exchange, which may have thousands of queues.
@@ -85,7 +88,15 @@ def route_to(vhost: Publishable, names: tuple[str, ...]) -> Route | None:
     queues = [queue for name in names if (queue := vhost.broker.queues.get(name)) is not None]
     if any(queue.options.stream is not None for queue in queues):
         return None
-    return Route(b"", [], [queue.inside for queue in queues])
+    return route_of_queues(vhost, queues)
+
+
+def route_of_queues(vhost: Publishable, queues: Sequence[WorkQueue]) -> Route:
+    """No topic's, so the router does not say what is asked about its messages."""
+    route = Route(b"", [], [queue.inside for queue in queues])
+    if vhost.broker.publishing.traces:
+        route.trace()
+    return route
 
 
 def routes_of(vhost: Publishable, exchange: AmqpExchange, name: bytes) -> ExchangeRoutes | None:

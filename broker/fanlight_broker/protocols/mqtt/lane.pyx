@@ -278,7 +278,7 @@ cdef class MqttLane(Lane):
             self.routes.hits += 1
         else:
             route = self.routes.find(MQTT_SYNTAX, message.topic_at, message.topic_size)
-        if route is None or route.ruled or not self.permitted(route, message.retain, body.has_response):
+        if route is None or self.decided(route) or not self.permitted(route, message.retain, body.has_response):
             return PUBLISH
         wanted = route if route.screens is None else self.routes.screened(route, message, self.outbox.owner)
         if wanted.refuses(self.ledger, message):

@@ -121,7 +121,7 @@ cdef class NativeLane(Lane):
                 return PUBLISH
             route = self.routes.find(<unsigned char> self.publish.syntax, <const char*> self.publish.topic,
                                      self.publish.topic_size)
-            if route is None or route.ruled or not self.permitted(route, False, False):
+            if route is None or self.decided(route) or not self.permitted(route, False, False):
                 return PUBLISH
             if route.screens is not None:
                 route = self.routes.screened(route, self.message, self.outbox.owner)

@@ -1,0 +1,16 @@
+from typing import final
+
+from fanlight_broker.wire.message import Message
+
+@final
+class Sampler:
+    ratio: float
+    parents: bool
+    per_second: int
+    chosen: int
+    limited: int
+    def __init__(self, ratio: float, *, parents: bool, per_second: int, seed: int) -> None: ...
+    def use(self, ratio: float, parents: bool, per_second: int) -> None: ...
+    def chooses(self, message: Message, now: float) -> bool: ...
+    def parent(self, message: Message) -> str | None: ...
+    def take(self, by_ratio: bool) -> None: ...
