@@ -1,4 +1,4 @@
-"""`fanlightd user add|passwd|rm|ls|import`: changes and shows a users file."""
+"""`fanlightd user add|passwd|set|rm|ls|import`: changes and shows a users file."""
 
 import argparse
 import json
@@ -10,7 +10,7 @@ from fanlight_broker.auth import password_file, rabbitmq_users, users_file
 from fanlight_broker.auth.files import PasswordFileError, read_text
 from fanlight_broker.auth.hashing import hasher
 from fanlight_broker.auth.scram_keys import ScramKeys
-from fanlight_broker.auth.users import User, why_not_groups, why_not_limits
+from fanlight_broker.auth.users import User, Users, why_not_groups, why_not_limits
 from fanlight_broker.config import Exit
 from fanlight_broker.passwd import ask_password
 
@@ -42,8 +42,33 @@ def _add(arguments: argparse.Namespace) -> int:
 def _passwd(arguments: argparse.Namespace) -> int:
     file, user = arguments.file, arguments.user
     _present(file, user)
-    users_file.change(file, {user: _keys(arguments)}, remove=("scram",) if arguments.no_scram else ())
+    users_file.change(file, {user: {"scram": None, **_keys(arguments)}})
     print(f"changed the password of {user} in {file}; {RELOAD}")
+    return Exit.OK
+
+
+def _set(arguments: argparse.Namespace) -> int:
+    """Groups and limits."""
+    file, user = arguments.file, arguments.user
+
+    def changed(present: Users) -> dict[str, dict[str, Any]]:
+        if (found := present.users.get(user)) is None:
+            raise ValueError(f"{file} has no user {user!r}")
+        groups = sorted((found.groups | set(arguments.add_group)) - set(arguments.remove_group))
+        limits = {**found.limits, **dict(map(_limit, arguments.limit))}
+        for name in arguments.remove_limit:
+            limits.pop(name, None)
+        if reason := why_not_groups(groups) or why_not_limits(limits):
+            raise ValueError(reason)
+        row: dict[str, Any] = {}  # what stays as it is may be written in a form that cannot be changed
+        if groups != sorted(found.groups):
+            row["groups"] = groups or None
+        if limits != found.limits:
+            row["limits"] = limits or None
+        return {user: row}
+
+    users_file.change(file, changed)
+    print(f"changed {user} in {file}; {RELOAD}")
     return Exit.OK
 
 
@@ -95,7 +120,7 @@ def _hashes(source: Path) -> tuple[dict[str, str], list[str]]:
     return password_file.parse(text, str(source)), []
 
 
-COMMANDS = {"add": _add, "passwd": _passwd, "rm": _rm, "ls": _ls, "import": _import}
+COMMANDS = {"add": _add, "passwd": _passwd, "set": _set, "rm": _rm, "ls": _ls, "import": _import}
 
 
 def _keys(arguments: argparse.Namespace) -> dict[str, str]:

@@ -13,6 +13,7 @@ examples:
   fanlightd user add users.toml alice --group ops
   fanlightd user add users.toml sensor-7 --limit connections=2 --stdin < password
   fanlightd user passwd users.toml alice
+  fanlightd user set users.toml alice --add-group night --remove-group ops --limit connections=5
   fanlightd user ls users.toml
   fanlightd user import users.toml /etc/mosquitto/passwd
 """
@@ -38,6 +39,17 @@ def _add(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _set(parser: argparse.ArgumentParser) -> None:
+    _user(parser)
+    for flag, value, text in (
+        ("--add-group", "NAME", "a group that the user is in from now on"),
+        ("--remove-group", "NAME", "a group that the user is in no more"),
+        ("--limit", "NAME=NUMBER", "such as connections=10"),
+        ("--remove-limit", "NAME", "a limit that the user has no more"),
+    ):
+        parser.add_argument(flag, action="append", default=[], metavar=value, help=f"{text}; several times")
+
+
 def _import(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source", type=Path, metavar="FROM",
@@ -53,6 +65,7 @@ def _ls(parser: argparse.ArgumentParser) -> None:
 USER_COMMANDS: Final[Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]]] = {
     "add": ("add a user, or fail if it is there", _add),
     "passwd": ("change a user's password", _password),
+    "set": ("change a user's groups and limits", _set),
     "rm": ("remove a user", _user),
     "ls": ("list the users, without passwords", _ls),
     "import": ("take over users of another file, with their hashes", _import),

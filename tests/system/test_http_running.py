@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import stat
 import subprocess
 import tarfile
 from contextlib import suppress
@@ -108,8 +109,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(command, input="wonder\n", text=True, check=True, timeout=60, capture_output=True)
     (path / "permissions.toml").write_text('[[allow]]\nuser = "root"\neverything = "#"\nadmin = ["read", "write"]\n')
     (path / "rules.toml").write_text(RULES)
+    (path / "quotas.toml").write_text('[[quota]]\nuser = "root"\nsubscriptions = 1000\n')
     (path / "fanlight.toml").write_text(
         f'users_file = "{path}/users.toml"\npermissions = "{path}/permissions.toml"\nrules = "{path}/rules.toml"\n'
+        f'quotas = "{path}/quotas.toml"\n'
     )
     return path
 
@@ -153,6 +156,18 @@ def test_users_are_added_changed_and_deleted(api: ApiClient, folder: Path) -> No
     assert api.ok("PUT", "/users/eve/password", {"password": "second"})["user"] == "eve"
     eve.refused(401, "GET", "/login")
     assert ApiClient(api.url).as_user("eve", "second").ok("GET", "/login")["user"] == "eve"
+    file = folder / "users.toml"
+    file.write_text(f"# staff\n{file.read_text()}")
+    changed = {"add_groups": ["night"], "remove_groups": ["ops"], "limits": {"queues": None, "connections": 2}}
+    shown = api.ok("PATCH", "/users/eve", changed)
+    assert (shown["groups"], shown["limits"]) == (["night"], {"connections": 2})
+    assert api.items("/groups?sort=group") == [{"group": "night", "users": 1}, {"group": "ops", "users": 1}]
+    assert api.ok("PATCH", "/users/eve", {})["groups"] == ["night"]
+    assert "no user" in api.refused(404, "PATCH", "/users/bob", {"add_groups": ["ops"]})
+    assert "colour" in api.refused(409, "PATCH", "/users/eve", {"limits": {"colour": 1}})
+    assert "whole number" in api.refused(400, "PATCH", "/users/eve", {"limits": {"queues": "x"}})
+    assert (file.read_text().startswith("# staff\n"), stat.S_IMODE(file.stat().st_mode)) == (True, 0o600)
+    assert ApiClient(api.url).as_user("eve", "second").ok("GET", "/login")["user"] == "eve"
     assert api.ok("DELETE", "/users/eve") == {"user": "eve", "deleted": True}
     assert "no user" in api.refused(404, "DELETE", "/users/eve")
     assert "eve" not in (folder / "users.toml").read_text()
@@ -174,6 +189,24 @@ def test_rules_are_listed_and_tried(api: ApiClient) -> None:
     tried = api.ok("POST", "/rules/check", asked)
     assert [each["topic"] for each in tried["routed"]] == ["temp/roof", "alarm/heat"]
     assert len(api.ok("POST", "/rules/check", {**asked, "fields": {"celsius": 30}})["routed"]) == 1
+
+
+def test_the_files_of_rules_and_quotas_are_read_again_alone(api: ApiClient, folder: Path) -> None:
+    rules, quotas = folder / "rules.toml", folder / "quotas.toml"
+    before = quotas.read_text()
+    rules.write_text(RULES + RULES.replace('"hot"', '"cold"').replace(">", "<"))
+    assert api.ok("POST", "/rules/reload") == {"rules": 2}
+    rules.write_text("[[rules]]\n")
+    assert "rule 1" in api.refused(409, "POST", "/rules/reload")
+    assert api.ok("GET", "/rules")["total"] == 2
+    rules.write_text(RULES)
+    assert api.ok("POST", "/rules/reload") == {"rules": 1}
+    quotas.write_text(before + before.replace("root", "eve"))
+    assert api.ok("POST", "/quotas/reload") == {"entries": 2}
+    quotas.write_text("colour = 1\n")
+    assert "colour" in api.refused(409, "POST", "/quotas/reload")
+    quotas.write_text(before)
+    assert api.ok("POST", "/quotas/reload") == {"entries": 1}
 
 
 def test_settings_are_read_again(api: ApiClient, folder: Path) -> None:
@@ -205,6 +238,8 @@ def test_what_is_not_there(module_broker: TestBroker) -> None:
     assert "permissions" in api.refused(409, "GET", "/permissions")
     assert "permissions" in api.refused(409, "POST", "/permissions/reload")
     assert "data" in api.refused(409, "POST", "/backup")
+    assert "see the setting rules" in api.refused(409, "POST", "/rules/reload")
+    assert "see the setting quotas" in api.refused(409, "POST", "/quotas/reload")
     assert api.ok("GET", "/rules") == {"items": [], "total": 0}
     assert api.ok("POST", "/rules/check", {"topic": "a"}) == {"rules": [], "routed": []}
     assert api.items("/users") == []

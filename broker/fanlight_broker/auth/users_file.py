@@ -18,7 +18,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -29,13 +29,15 @@ from fanlight_broker.auth.password_file import why_not_a_user
 from fanlight_broker.auth.scram_keys import ScramKeys
 from fanlight_broker.auth.users import User, Users, permissions_of, why_not_groups, why_not_limits
 
+Changes = Mapping[str, Mapping[str, Any] | None]  # keys by user
+
 KEYS: Final = ("password", "scram", "groups", "limits", "permissions")
 PAUSE_EVERY: Final = 64  # users, some 1 ms
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _NO_KEY: Final = "no decoy_key of 32 bytes in base64"
 _CREATED: Final = """\
-# Users of a Fanlight broker. `fanlightd user add|passwd|rm|ls` changes it; a running broker reads it again on SIGHUP.
+# Users of a Fanlight broker. `fanlightd user` changes it; a running broker reads it again on SIGHUP.
 # decoy_key: so that clients with SCRAM cannot tell which users exist. Keep it secret, and keep it when users change.
 """
 
@@ -118,8 +120,10 @@ def _user(user: str, row: object, where: str) -> User:
 # -- changing it ------------------------------------------------------------------------------------------------------
 
 
-def change(path: Path, changes: Mapping[str, Mapping[str, Any] | None], *, remove: Sequence[str] = ()) -> None:
-    """Set keys of users (made if they are not there) and remove others, or remove a user (None).
+def change(path: Path, changes: Changes | Callable[[Users], Changes]) -> None:
+    """Set keys of users (made if they are not there), remove keys (None), or remove a user (None).
+
+    changes: or what makes them of the users that the file has, while nobody else changes it
 
     Raises:
         PasswordFileError: the file cannot be read or written, is malformed, or has a form that cannot be changed line
@@ -129,17 +133,15 @@ def change(path: Path, changes: Mapping[str, Mapping[str, Any] | None], *, remov
     try:
         with alone_in(target.parent):
             text = read_text(target) if target.exists() else ""
-            parse(text, str(path))
+            present = parse(text, str(path))
             if not text:
                 text = f'{_CREATED}decoy_key = "{base64.b64encode(os.urandom(32)).decode()}"\n'
-            replace_text(target, _changed(text, changes, remove, str(path)))
+            replace_text(target, _changed(text, changes(present) if callable(changes) else changes, str(path)))
     except OSError as error:
         raise PasswordFileError(f"{path}: cannot be written: {error.strerror}") from error
 
 
-def _changed(
-    text: str, changes: Mapping[str, Mapping[str, Any] | None], remove: Sequence[str], name: str
-) -> str:
+def _changed(text: str, changes: Changes, name: str) -> str:
     expected = _table(text, name)
     users: dict[str, Any] = expected.setdefault("users", {})
     blocks = _blocks(text)
@@ -150,7 +152,7 @@ def _changed(
             users.pop(user, None)
             blocks = [block for block in blocks if block.path[:2] != path]
             continue
-        users.setdefault(user, {}).update(row)
+        users[user] = {key: value for key, value in {**users.get(user, {}), **row}.items() if value is not None}
         block = by_path.get(path)
         if block is None:
             block = _Block(path, [f"[users.{_key(user)}]"])
@@ -159,10 +161,7 @@ def _changed(
             blocks.append(block)
             by_path[path] = block
         for key, value in row.items():
-            block.set(key, f"{key} = {_value(value)}")
-        for key in remove:
-            users[user].pop(key, None)
-            block.set(key, None)
+            block.set(key, None if value is None else f"{key} = {_value(value)}")
     changed = "".join(f"{line}\n" for block in blocks for line in block.lines)
     found = _table_or_nothing(changed)
     if not users and "users" not in found:

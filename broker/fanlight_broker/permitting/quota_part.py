@@ -1,14 +1,15 @@
 """Quotas as a part: the file that the setting `quotas` names, read at the start and again on SIGHUP."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fanlight_broker import logs
 from fanlight_broker.admin.metric_source import MetricSource
 from fanlight_broker.admin.slices import Slices
 from fanlight_broker.config import Settings
+from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.metrics import MetricFamily
 from fanlight_broker.core.quota import NoQuotas
 from fanlight_broker.core.quota_views import pace_families, quota_families
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from fanlight_broker.permitting.quota_file import QuotaTable
 
 log: Final = logs.get("quotas")
+
+RELOAD: Final = "/quotas/reload"
 
 COUNTERS: Final = {
     "quota_connections_refused": "Clients refused because their user or address has as many connections as its quota",
@@ -63,6 +66,21 @@ class QuotaPart(Part):
             self._use(prepared)
 
         return apply
+
+    def actions(self) -> Mapping[str, Callable[..., Any]]:
+        return {RELOAD: self._reload_file}
+
+    async def _reload_file(self) -> Mapping[str, Any]:
+        """The file alone, and no other setting. Raises FanlightError."""
+        path = self._settings.quotas
+        if path is None:
+            raise FanlightError("no quotas are set: see the setting quotas")
+        try:
+            table = await asyncio.to_thread(_read, path)
+        except PartError as error:
+            raise FanlightError(error.reason) from error
+        self._use(table)
+        return {"entries": len(table)}
 
     def _use(self, table: "QuotaTable | None") -> None:
         if table is None and self._broker.clients.quotas.empty:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fanlight_broker import logs
 from fanlight_broker.admin.metric_source import MetricSource
 from fanlight_broker.config import Settings
+from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.rules import COUNTERS
 from fanlight_broker.core_part import Core
 from fanlight_broker.net.clock import wall
@@ -47,9 +48,13 @@ class Ruling(Part):
 
     async def prepare(self, settings: Settings) -> None:
         self._prepared = None
+        self._prepared = await self._made(settings)
+
+    async def _made(self, settings: Settings) -> "RuleSet | None":
+        """Read in a thread. Raises PartError."""
         try:
             with small_pieces:
-                self._prepared = await asyncio.to_thread(self._read, settings)
+                return await asyncio.to_thread(self._read, settings)
         except PartError:
             self._failed += 1
             raise
@@ -58,6 +63,7 @@ class Ruling(Part):
         found, self._prepared = self._prepared, None
 
         def apply() -> None:
+            self._settings = settings
             if found is not None:
                 self._use(found)
 
@@ -89,7 +95,19 @@ class Ruling(Part):
         log.info("rules_in_force", rules=len(rules.rules))
 
     def actions(self) -> Mapping[str, Callable[..., Any]]:
-        return {"rules": lambda: self._in_force}
+        return {"rules": lambda: self._in_force, "/rules/reload": self._reload_file}
+
+    async def _reload_file(self) -> Mapping[str, Any]:
+        """The file alone, and no other setting. Raises FanlightError."""
+        if self._settings.rules is None:
+            raise FanlightError("no rules are set: see the setting rules")
+        try:
+            found = await self._made(self._settings)
+        except PartError as error:
+            raise FanlightError(error.reason) from error
+        assert found is not None
+        self._use(found)
+        return {"rules": len(found.rules)}
 
     def metrics(self) -> Sequence[MetricSource]:
         return [MetricSource(

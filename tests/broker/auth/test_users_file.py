@@ -117,8 +117,8 @@ NAMES = st.text(max_size=6).filter(
 ROWS = st.fixed_dictionaries(
     {"password": st.sampled_from([ONE, TWO])},
     optional={
-        "groups": st.lists(NAMES.filter(lambda name: name != "anonymous"), max_size=2),
-        "limits": st.dictionaries(st.sampled_from(["connections", "stored_bytes"]), st.integers(0, 9), max_size=2),
+        "groups": st.none() | st.lists(NAMES.filter(lambda name: name != "anonymous"), max_size=2),
+        "limits": st.none() | st.dictionaries(st.sampled_from(["connections", "stored_bytes"]), st.integers(0, 9), max_size=2),
     },
 )
 
@@ -127,11 +127,12 @@ ROWS = st.fixed_dictionaries(
 def test_changes_do_what_a_dictionary_does(changes: list[dict[str, dict[str, object] | None]]) -> None:
     text, expected = "# users\n", dict[str, dict[str, object]]()
     for each in changes:
-        text = _changed(text, each, (), "u")
+        text = _changed(text, each, "u")
         for user, row in each.items():
             if row is None:
                 expected.pop(user, None)
             else:
-                expected.setdefault(user, {}).update(row)
+                kept = {**expected.get(user, {}), **row}
+                expected[user] = {key: value for key, value in kept.items() if value is not None}
         assert tomllib.loads(text).get("users", {}) == expected
         parse(text, "u")

@@ -25,6 +25,7 @@ from fanlight_broker.admin.api.running import RunningOperations
 from fanlight_broker.admin.api.sessions import SessionOperations
 from fanlight_broker.admin.api.subscriptions import SubscriptionOperations
 from fanlight_broker.admin.api.topics import TopicOperations
+from fanlight_broker.admin.api.users import UserOperations
 from fanlight_broker.admin.gatekeeper import Gatekeeper
 from fanlight_broker.core.permissions import Action
 
@@ -53,6 +54,7 @@ class Api:
             *QueueOperations(operated, publishers).operations(),
             *messages.operations(),
             *TopicOperations(operated, publishers).operations(),
+            *UserOperations(operated).operations(),
             *DecidingOperations(operated).operations(),
             *BridgeOperations(operated).operations(),
             *RunningOperations(operated).operations(),
