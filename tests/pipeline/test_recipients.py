@@ -18,7 +18,8 @@ def written(folder: Path, *given: tuple[str, str, Any]) -> Path:
     columns |= {
         "timestamp": [number * 1_000_000 for number in range(len(given))], "topic": [each[0] for each in given],
         "client": [each[1] for each in given], "value": [json.dumps(each[2]).encode() for each in given],
-        "syntax": ["mqtt"] * len(given), "qos": [0] * len(given), "retain": [False] * len(given),
+        "protocol": ["mqtt 5.0"] * len(given), "syntax": ["mqtt"] * len(given),
+        "qos": [0] * len(given), "retain": [False] * len(given),
         "content_type": ["application/json"] * len(given),
     }  # fmt: skip
     writer.append(pa.record_batch(columns, schema=MESSAGE))

@@ -5,6 +5,7 @@
     ohlc     bars of the market's prices                   audience       who gets what, and what for
     whatif   two snapshots of subscriptions compared       workload       a model of the load, and a load by it
     permissions   what new rules decide differently about what was archived
+    privileges    the least that rules have to allow, and rules that decide nothing
     recipients    who got it: subscriptions as they were when each message passed
     subscriptions what could go: redundant ones, ones that could be one, ones that never match
 

@@ -228,6 +228,18 @@ def _about(options: argparse.Namespace) -> str:
     return f"{command.described(options)}; {options.rules}, {before}"
 
 
+def add_askers(parser: argparse.ArgumentParser) -> None:
+    """The arguments that say who published: askers.py."""
+    add = parser.add_argument
+    about = "a snapshot: python -m fanlight_spark.snapshot URL FILE"
+    add("--subscriptions", type=Path, metavar="FILE", help=about)
+    add("--clients", type=Path, metavar="FILE", help="JSON lines: the client, and its user, groups, address, ...")
+    add("--users", type=Path, metavar="FILE", help="the broker's users file: groups of users, and rules of their own")
+    about = f"the user of clients that nothing names; {OWN_NAME}: called like the client; '': anonymous"
+    add("--as", dest="publisher", metavar="USER", help=about.replace("%", "%%"))
+    add("--group", action="append", default=[], metavar="GROUP", help="a group of that user; repeatable")
+
+
 def main(arguments: Sequence[str] | None = None, spark: Any = None) -> int:
     example = (
         "python -m fanlight_spark.jobs.permissions --archive archive --rules new.toml --against old.toml "
@@ -237,13 +249,7 @@ def main(arguments: Sequence[str] | None = None, spark: Any = None) -> int:
     add = parser.add_argument
     add("--rules", type=Path, required=True, metavar="FILE", help="the new permissions: TOML, or CSV (*.csv)")
     add("--against", type=Path, metavar="FILE", help="those before; without it everything was allowed")
-    about = "a snapshot: python -m fanlight_spark.snapshot URL FILE"
-    add("--subscriptions", type=Path, metavar="FILE", help=about)
-    add("--clients", type=Path, metavar="FILE", help="JSON lines: the client, and its user, groups, address, ...")
-    add("--users", type=Path, metavar="FILE", help="the broker's users file: groups of users, and rules of their own")
-    about = f"the user of clients that nothing names; {OWN_NAME}: called like the client; '': anonymous"
-    add("--as", dest="publisher", metavar="USER", help=about.replace("%", "%%"))
-    add("--group", action="append", default=[], metavar="GROUP", help="a group of that user; repeatable")
+    add_askers(parser)
     add(
         "--subscribe-partly",
         choices=("filter", "refuse"),
