@@ -2,20 +2,20 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fanlight_broker.admin.metric_source import MetricSource
 from fanlight_broker.config import Exit, Settings
 from fanlight_broker.config.settings import Compression
 from fanlight_broker.core.acknowledgements import Acknowledgements
-from fanlight_broker.core.errors import InvalidFilter
+from fanlight_broker.core.errors import FanlightError, InvalidFilter
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.topics import named_filter
 from fanlight_broker.core_part import Core
 from fanlight_broker.net.clock import monotonic
-from fanlight_broker.parts import Part, PartError
+from fanlight_broker.parts import Part, PartError, small_pieces
 
 if TYPE_CHECKING:
     from fanlight_broker.core.condition import Condition
@@ -63,9 +63,26 @@ class Archiving(Part):
         help = {**archive.counted, **archive.gauged}
         return [MetricSource(help, archive.counters, archive.gauges, families=archive.families)]
 
+    def actions(self) -> Mapping[str, Callable[..., Any]]:
+        archive = self.archive
+        if archive is None:
+            return {}
+        return {"archive_segments": partial(_segments, archive), "archive_replays": archive.replay_views}
+
     @property
     def exit_code(self) -> Exit:
         return Exit.UNWRITTEN if self.archive is not None and self.archive.unwritten else Exit.OK
+
+
+async def _segments(archive: "Archive") -> list[dict[str, Any]]:
+    """Raises FanlightError."""
+    from fanlight_archive import ArchiveError
+
+    try:
+        with small_pieces:
+            return await asyncio.to_thread(archive.segment_views)
+    except (ArchiveError, OSError) as error:
+        raise FanlightError(f"the archive cannot be read: {error}") from error
 
 
 def _reason(error: Exception) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import secrets
 import re
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -42,7 +43,7 @@ def test_the_index_and_the_document_have_the_same_operations(api: ApiClient) -> 
 
 def test_the_page_has_all_operations(api: ApiClient) -> None:
     page = (Path(__file__).parents[2] / "docs" / "http-api.md").read_text()
-    said = set(re.findall(r"`(GET|POST|PUT|DELETE) (/api/v1[^`]*)`", page))
+    said = set(re.findall(r"`(GET|POST|PUT|PATCH|DELETE) (/api/v1[^`]*)`", page))
     assert {(each["method"], each["path"]) for each in api.ok("GET", "")["operations"]} == said
 
 
@@ -274,7 +275,10 @@ def test_delayed_messages_are_listed_and_given_up(module_broker: TestBroker, api
 
 
 def test_a_window_of_the_archive(start_broker: StartBroker, tmp_path: Path) -> None:
-    api = ApiClient(start_broker(archive=str(tmp_path / "archive"), archive_topics="kept.#").http_url)
+    broker = start_broker(
+        archive=str(tmp_path / "archive"), archive_topics="kept.#", archive_segment_bytes_max=str(64 * 1024)
+    )
+    api = ApiClient(broker.http_url)
     for number in range(30):
         api.ok("POST", "/messages", {"topic": f"kept.{number % 3}", "payload": str(number), "headers": {"n": number}})
     found, path = [], "/archive/messages?filter=kept.1&limit=4"
@@ -289,6 +293,18 @@ def test_a_window_of_the_archive(start_broker: StartBroker, tmp_path: Path) -> N
     assert first["offset"] == found[5]["offset"]
     assert "together" in api.refused(400, "GET", "/archive/messages?since=1&from=1")
     assert api.ok("GET", "/archive")["filters"] == [{"filter": "kept.#", "syntax": "amqp"}]
+    (one,) = api.items("/archive/segments")
+    assert (one["first"], one["end"], one["messages"], one["open"], one["bytes"]) == (0, 30, 30, True, None)
+    for _ in range(2):  # the second begins another file
+        api.ok("POST", "/messages", {"topic": "kept.0", "payload": secrets.token_hex(70_000)})
+        api.ok("GET", "/archive/messages?limit=1")  # after which all is written
+    closed, still_open = api.items("/archive/segments?sort=end")
+    assert (closed["first"], closed["end"], closed["open"]) == (0, still_open["first"], False)
+    assert closed["bytes"] > 70_000
+    assert 1 < closed["earliest"] <= closed["latest"]
+    assert still_open["end"] == 32
+    assert api.ok("GET", "/archive/segments?limit=1")["total"] == 2
+    assert api.items("/archive/replays?client=nobody") == []
 
 
 def test_headers_that_json_has_no_number_for_are_text(start_broker: StartBroker, tmp_path: Path) -> None:
@@ -325,4 +341,5 @@ def test_the_views(module_broker: TestBroker, api: ApiClient) -> None:
     assert "JSON" in api.refused(400, "GET", "/explain?topic=a&fields=%7B")
     assert "namespace" in api.refused(404, "GET", "/explain?topic=a&namespace=nowhere")
     api.refused(404, "GET", "/archive")
-    api.refused(404, "GET", "/archive/messages")
+    for path in ("messages", "segments", "replays"):
+        api.refused(404, "GET", f"/archive/{path}")

@@ -21,7 +21,7 @@ from fanlight_broker.core.errors import FanlightError, NotPermitted
 from fanlight_broker.core.flow import Flow
 from fanlight_broker.core.permissions import Action
 from fanlight_broker.core.pools import Replaying
-from fanlight_broker.core.subscriber import Client
+from fanlight_broker.core.subscriber import Client, Subscriber
 from fanlight_broker.core.subscribing import Subscribing
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.topics import SYNTAXES
@@ -49,6 +49,8 @@ class ReplayRequest(NamedTuple):
     namespace: str = ""  # whose messages alone it has, by the topics as its clients spell them; "": the root's
     below: tuple[bytes, ...] = ()  # what its topics begin with, by the numbers of syntaxes; what follows is any octets
     last: bool = False  # begin with the batch that was written last and has any of its messages
+    by: Subscriber | None = None  # who reads; None: the broker itself
+    queue: str | None = None  # a stream, of which it has the messages
     patient: bool = False  # an offset that is not there is the nearest one, and what is lost is passed over
 
 
@@ -167,7 +169,7 @@ class Replay:
         self._partly = self._check(client, wanted)
         self.source, self.client, self.listener = source, client, listener
         self._flow = flow
-        self.number, self.wanted = number, wanted
+        self.number, self.wanted = number, wanted._replace(by=client.subscriber)
         self.state = ReplayState.READING
         self.delivered = 0
         self.begun = False
@@ -179,8 +181,8 @@ class Replay:
         self._keeps_topics = subscribing.enforcement.restricts(client.subscriber.origin)
         self._place = Replaying(subscribing.shares, client.subscriber.share, client.memberships)
         try:
-            self._reading = source.read(wanted, with_topic(encode), size_of) if self._keeps_topics \
-                else source.read(wanted, encode)
+            self._reading = source.read(self.wanted, with_topic(encode), size_of) if self._keeps_topics \
+                else source.read(self.wanted, encode)
         except Exception:
             self._place.end()
             raise

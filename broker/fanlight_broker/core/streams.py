@@ -132,16 +132,18 @@ class StreamReading:
     place   of the reading among the replays; it is given back at the end
     taken   called with messages, each as `encode` has made it, after `ask`
     failed  called if nothing more can be read; it has ended then
+    by      the consumer
     """
 
     def __init__(
         self, queue: WorkQueue, source: ReplaySource, start: StreamStart, place: Replaying, encode: Encode,
         size: Callable[[Any], int], taken: Callable[[Sequence[Any]], None], failed: Callable[[FanlightError], None],
+        by: Subscriber | None = None,
     ) -> None:
         before = prefixes_of(queue)
         wanted = ReplayRequest(
             before[0] + b"#", SYNTAXES[0], offset=start.offset, since=start.since, below=before, patient=True,
-            last=start.last,
+            last=start.last, by=by, queue=queue.name,
         )
         self._inside, self._source, self._place = queue.inside, source, place
         self._taken, self._failed = taken, failed

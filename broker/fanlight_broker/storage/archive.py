@@ -28,6 +28,7 @@ from fanlight_broker.core.marks import Mark
 from fanlight_broker.core.metrics import MetricFamily
 from fanlight_broker.core.ports import View
 from fanlight_broker.core.replay import Encode, ReplayReader, ReplayRequest
+from fanlight_broker.storage.archive_views import replay_views, segment_views
 from fanlight_broker.storage.pending_marks import PendingMarks, octets_of
 from fanlight_broker.storage.replays import ArchiveReplays
 from fanlight_broker.storage.writer_thread import ArchiveWriterThread, WriteJob, WriteProgress
@@ -323,6 +324,13 @@ class Archive:
 
     def families(self) -> list[MetricFamily]:
         return [self.writer_thread.syncs.family("archive_sync_seconds", "Time that a sync of the archive took")]
+
+    def segment_views(self) -> list[View]:
+        """Not in the loop. Raises OSError, ArchiveError."""
+        return segment_views(self.options.folder, self.state)
+
+    def replay_views(self) -> list[View]:
+        return replay_views(self.replays.readings, self.state.end)
 
     def view(self) -> View:
         """Everything, for /archive."""

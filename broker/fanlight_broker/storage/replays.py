@@ -9,7 +9,7 @@ a stop.
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final, Protocol
@@ -55,14 +55,19 @@ class ArchiveReplays:
         self.folder, self.loop, self.selector_of = folder, loop, selector_of
         self.indexed, self.body_formats = indexed, body_formats
         self.formats = RowFormats(body_formats)  # for the thread
-        self.running = 0
         self.messages = 0
+        self.readings: set[ArchiveReading] = set()  # those that have not ended
+        self._numbers = count(1)
         self._threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replay")
         self._stopping, self._stopped = Lock(), False
         self.open: set[ArchiveReading] = set()  # those that may have a file of the archive open
 
+    @property
+    def running(self) -> int:
+        return len(self.readings)
+
     def read(self, wanted: ReplayRequest, encode: Encode, size: Callable[[Any], int] = len) -> "ArchiveReading":
-        return ArchiveReading(self, wanted, encode, size)
+        return ArchiveReading(self, next(self._numbers), wanted, encode, size)
 
     def submit(self, work: Callable[..., None], *arguments: Any) -> None:
         """Let the thread do it. After `stop` nothing is read any more: the work is dropped."""
@@ -82,11 +87,16 @@ class ArchiveReplays:
 
 
 class ArchiveReading:
-    """`core.replay.ReplayReader`."""
+    """`core.replay.ReplayReader`.
+
+    position  the offset from which on it has read nothing yet; None before its first part
+    """
 
     def __init__(
-        self, replays: ArchiveReplays, wanted: ReplayRequest, encode: Encode, size: Callable[[Any], int]
+        self, replays: ArchiveReplays, number: int, wanted: ReplayRequest, encode: Encode, size: Callable[[Any], int]
     ) -> None:
+        self.number, self.messages = number, 0
+        self.position: int | None = None
         self._replays, self._wanted, self._encode, self._size = replays, wanted, encode, size
         self._selection = TopicSelection([(wanted.filter, wanted.syntax)])
         self._before = {
@@ -107,7 +117,11 @@ class ArchiveReading:
         self._gone: Gone | None = None  # to be raised after the part that was returned last
         self._searching: Iterator[None] | None = None  # for the last message
         self._closed = False
-        replays.running += 1
+        replays.readings.add(self)
+
+    @property
+    def wanted(self) -> ReplayRequest:
+        return self._wanted
 
     def ask(self, end: int | None, then: Callable[[ReplayPart], None]) -> None:
         self._replays.submit(self._part, end, then)
@@ -118,7 +132,7 @@ class ArchiveReading:
     def close(self) -> None:
         if not self._closed:
             self._closed = True
-            self._replays.running -= 1
+            self._replays.readings.discard(self)
             self._replays.submit(self.let_go)  # after the part that the thread may be reading
 
     # -- in the thread ------------------------------------------------------------------------------------------------
@@ -146,6 +160,9 @@ class ArchiveReading:
             part = ReplayPart(error=ReplayFailed(f"the archive cannot be read: {error!r}"))
         part, self._kept = part._replace(kept=self._kept), None
         self._replays.messages += len(part.messages)
+        self.messages += len(part.messages)
+        if part.error is None:
+            self.position = part.offset
         self._replays.loop.call_soon_threadsafe(then, part)
 
     def _gather(self, end: int | None) -> ReplayPart:

@@ -118,7 +118,8 @@ ROWS = st.fixed_dictionaries(
     {"password": st.sampled_from([ONE, TWO])},
     optional={
         "groups": st.none() | st.lists(NAMES.filter(lambda name: name != "anonymous"), max_size=2),
-        "limits": st.none() | st.dictionaries(st.sampled_from(["connections", "stored_bytes"]), st.integers(0, 9), max_size=2),
+        "limits": st.none()
+        | st.dictionaries(st.sampled_from(["connections", "stored_bytes"]), st.integers(0, 9), max_size=2),
     },
 )
 

@@ -65,7 +65,8 @@ def test_all_that_is_archived_comes_with_offset_and_time_and_then_what_is_live(a
     assert peer.info["features"] == ["replay", "marks", "queues", "delay", "cancel", "where"]
     peer.say(REPLAY, 1, 7, "stock.*", {})
     frames = until(archived, peer, REPLAY_END)
-    assert frames[0] == [OK, 1, {"epoch": 1, "archive": identity(archived), "start": 0, "end": 5, "offset": 0}]
+    kept = {"epoch": 1, "archive": identity(archived), "start": 0, "end": 5, "offset": 0, "oldest_end": None}
+    assert frames[0] == [OK, 1, {**kept, "bytes": frames[0][2]["bytes"]}]
     assert payloads(frames) == [0, 1, 2, 3, 4]
     message = frames[1]
     assert message[:7] == [MESSAGE, 7, "stock.A", b"0", None, None, None]
@@ -150,7 +151,9 @@ def test_a_replay_that_ends_at_0_tells_where_the_archive_is_and_where_it_would_b
     peer = archived.world.connect()
     peer.send(publish("stock.A", b"5"), frame(REPLAY, 1, 7, "#", {"since": 2**62, "end": 0}))
     begun = until(archived, peer, ENDED)[0]
-    assert begun == [OK, 1, {"epoch": 1, "archive": identity(archived), "start": 0, "end": 6, "offset": 6}]
+    kept = {"epoch": 1, "archive": identity(archived), "start": 0, "end": 6, "offset": 6, "oldest_end": None}
+    assert begun == [OK, 1, {**kept, "bytes": begun[2]["bytes"]}]
+    assert 0 < begun[2]["bytes"] <= sum(each.stat().st_size for each in archived.folder.glob("*.arrows*"))
 
 
 def test_what_is_published_while_a_replay_runs_comes_once_and_in_its_place(
@@ -214,6 +217,24 @@ def test_a_client_that_does_not_read_is_not_read_for(archived: Archived, monkeyp
     assert peer.protocol.outbox.size < 1_000
     peer.read_all()
     assert payloads(until(archived, peer, REPLAY_END)) == list(range(200))
+
+
+def test_it_is_shown_who_reads_and_how_far(archived: Archived, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "PART_BYTES", 500)
+    fill(archived, 0, 200)
+    peer = archived.world.connect()
+    peer.reads = False
+    peer.say(REPLAY, 1, 7, "stock.*", {})
+    (row,) = archived.archive.replay_views()
+    assert (row["filter"], row["offset"], row["behind"], row["queue"]) == ("stock.*", None, None, None)
+    assert (row["client"], row["protocol"]) == (peer.protocol.client.subscriber.name, "native")
+    archived.loop.run_until(lambda: peer.protocol.outbox.size > 0)
+    (row,) = archived.archive.replay_views()
+    assert 0 < row["offset"] == row["messages"] < 200
+    assert row["behind"] == 200 - row["offset"]
+    peer.read_all()
+    until(archived, peer, REPLAY_END)
+    assert archived.archive.replay_views() == []
 
 
 def test_a_replay_that_is_unsubscribed_or_whose_client_goes_ends_at_once(archived: Archived) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
+from fanlight_broker.admin.api.archive import ArchiveOperations
 from fanlight_broker.admin.api.bridges import BridgeOperations
 from fanlight_broker.admin.api.connections import Connections
 from fanlight_broker.admin.api.deciding import DecidingOperations
@@ -54,6 +55,7 @@ class Api:
             *QueueOperations(operated, publishers).operations(),
             *messages.operations(),
             *TopicOperations(operated, publishers).operations(),
+            *ArchiveOperations(operated).operations(),
             *UserOperations(operated).operations(),
             *DecidingOperations(operated).operations(),
             *BridgeOperations(operated).operations(),

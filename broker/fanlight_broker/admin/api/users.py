@@ -50,7 +50,7 @@ class UserOperations:
             searched=("user", "groups"), exact=("user",),
         )
         self.groups: Listing[GroupRow] = Listing(
-            rows=self._group_rows, count=lambda: len(self._users()), id=lambda row: (row[0],),
+            rows=self._group_rows, count=lambda: len(self._grouped()), id=lambda row: (row[0],),
             view=lambda row: {"group": row[0], "users": row[1]},
             keys={"group": lambda row: row[0], "users": lambda row: row[1]}, searched=("group",), exact=("group",),
         )
@@ -89,7 +89,10 @@ class UserOperations:
         return list(self._users().items())
 
     def _group_rows(self, after: Id | None) -> Iterable[GroupRow]:
-        return list(Counter(group for user in self._users().values() for group in user.groups).items())
+        return list(self._grouped().items())
+
+    def _grouped(self) -> Counter[str]:
+        return Counter(group for user in self._users().values() for group in user.groups)
 
     def _view(self, row: Row) -> dict[str, Any]:
         name, user = row

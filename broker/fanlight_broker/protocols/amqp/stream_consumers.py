@@ -133,7 +133,8 @@ class StreamDeliveries:
             raise no_archive(queue.name, connection.vhost.name)
         place = Replaying(broker.shares, connection.subscriber.share, client.memberships)
         self._reading = StreamReading(
-            queue.work, broker.replay_source, start, place, entry_of, size_of, self._taken, failed
+            queue.work, broker.replay_source, start, place, entry_of, size_of, self._taken, failed,
+            connection.subscriber,
         )
 
     def start(self) -> None:
