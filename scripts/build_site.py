@@ -42,7 +42,8 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
         "docs/tracing.md", "docs/load-testing.md", "docs/state.md",
     ),
     "Move": ("docs/migrate-mosquitto.md", "docs/migrate-nats.md", "docs/migrate-rabbitmq.md"),
-    "Analyse": ("docs/pipeline.md", "docs/pipeline-jobs.md", "docs/pipeline-broker.md", "docs/snapshots.md"),
+    "Analyse": ("docs/pipeline.md", "docs/pipeline-jobs.md", "docs/pipeline-lakehouse.md",
+                "docs/pipeline-broker.md", "docs/snapshots.md"),
     "Inside": ("ARCHITECTURE.md", "docs/matchcore.md", "docs/decisions/README.md", "CONTRIBUTING.md", "CHANGELOG.md"),
 }
 

@@ -1,7 +1,7 @@
 """Jobs over an archive: each a transform from DataFrame to DataFrame, and a thin `python -m fanlight_spark.jobs.NAME`.
 
     command  what all command lines have in common         report, charts  a page for people, with charts
-    compact  segments to Parquet                           traffic        how much of what, and for how many
+    compact  segments to Parquet, or to a Delta table      traffic        how much of what, and for how many
     ohlc     bars of the market's prices                   audience       who gets what, and what for
     whatif   two snapshots of subscriptions compared       workload       a model of the load, and a load by it
     permissions   what new rules decide differently about what was archived

@@ -47,11 +47,12 @@ Work = Callable[[SparkSession, argparse.Namespace], int | None]  # an exit code,
 
 
 def parser(
-    name: str, about: str, example: str, *, times: bool = True, named: bool = False
+    name: str, about: str, example: str, *, times: bool = True, named: bool = False, out: Callable[[str], Any] = Path
 ) -> argparse.ArgumentParser:
     """A command line with the arguments that all jobs have.
 
     times: whether it may be a part of the messages by time. named: INPUT is --archive, and --out may be left out
+    out: the type of --out
     """
     made = argparse.ArgumentParser(
         prog=f"python -m fanlight_spark.jobs.{name}", description=about, epilog=f"example:\n  {example}",
@@ -64,7 +65,7 @@ def parser(
     else:
         add("input", metavar="INPUT", help=about_input)
     about_out = "where results go, and report.html; made if need be"
-    add("--out", type=Path, required=not named, metavar="FOLDER", help=about_out)
+    add("--out", type=out, required=not named, metavar="FOLDER", help=about_out)
     if times:
         add("--from", dest="since", type=time, metavar="TIME", help="2026-11-21, or 2026-11-21T20:00:00+02:00 (UTC)")
         add("--until", type=time, metavar="TIME", help="only messages before it")
@@ -85,14 +86,24 @@ def code(options: argparse.Namespace, count: int) -> int:
 
 
 def run(
-    parser: argparse.ArgumentParser, work: Work, arguments: Sequence[str] | None, spark: SparkSession | None = None
+    parser: argparse.ArgumentParser,
+    work: Work,
+    arguments: Sequence[str] | None,
+    spark: SparkSession | None = None,
+    alone: Callable[[argparse.Namespace], int | None] | None = None,
 ) -> int:
-    """Read the command line and do the work; the exit code. spark: a session that is there, which stays."""
+    """Read the command line and do the work; the exit code.
+
+    spark: a session that is there, which stays. alone: work that needs none; it decides by what it returns: None, and
+    the other is done
+    """
     options = parser.parse_args(arguments)
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # they write the JVM's account of an error, too, 5 kB of it
     try:
         _check_out(options)
+        if alone is not None and (done := alone(options)) is not None:
+            return done
         with session(parser.prog, options.cores) if spark is None else _kept(spark) as there:
             code = work(there, options)
     except (ValueError, OSError, ArchiveError, PySparkException, Py4JError) as error:  # what has no name, too
@@ -208,7 +219,7 @@ def time(text: str) -> datetime:
 
 def _check_out(options: argparse.Namespace) -> None:
     """Raises ValueError where results would get among what is read."""
-    if options.out is None:
+    if not isinstance(options.out, Path):  # none, or a place in an object store
         return
     if options.out.resolve() == Path(options.input).resolve() or is_archive(options.out):
         raise ValueError(f"--out {options.out} has messages to be read in it: take another folder for results")

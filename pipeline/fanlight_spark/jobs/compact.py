@@ -1,4 +1,4 @@
-"""Segments of an archive to Parquet, by date, hour and topic root; safe to repeat and to kill.
+"""Segments of an archive to Parquet, as sets or as a Delta table, by date and topic root; safe to repeat and to kill.
 
 What was compacted before is not read again: each run adds what has come since as new sets of files, and never touches
 those that are there. It takes closed segments only, so that nothing it has taken can be lost by a crash of the broker's
@@ -8,6 +8,8 @@ machine; or what there is up to an offset (--up-to).
     FOLDER/messages/set=…/date=2026-11-21/hour=20/root=stock/part-….parquet
 
 Read it with compacted.read(spark, FOLDER), as the other jobs do: it reads the sets that the manifest names.
+
+With --format delta the result is a Delta table, on a disk or in an object store, and no Spark is started: lakehouse.
 """
 
 import argparse
@@ -23,7 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from fanlight_archive import Archive, Loss
-from fanlight_spark.jobs import charts, command, filesets
+from fanlight_spark.jobs import charts, command, filesets, lakehouse
 from fanlight_spark.jobs.filesets import FileSet, Manifest
 from fanlight_spark.jobs.report import Report
 from fanlight_spark.jobs.roots import folder_name, kept, root
@@ -246,13 +248,14 @@ def work(spark: SparkSession, options: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None, spark: SparkSession | None = None) -> int:
     example = "python -m fanlight_spark.jobs.compact /var/lib/fanlight/archive --out messages"
-    parser = command.parser("compact", __doc__, example, times=False)
+    parser = command.parser("compact", __doc__, example, times=False, out=lakehouse.place)
     add, count, positive = parser.add_argument, command.at_least(0), command.at_least(1)
     add("--up-to", type=count, metavar="OFFSET", help="messages before this offset, from the open segment, too")
     add("--roots-max", type=count, default=ROOTS_MAX, metavar="N", help="roots that get a folder (%(default)s)")
     add("--messages-max", type=positive, default=MESSAGES_MAX, metavar="N", help="of a set, some (%(default)s)")
     add("--allow-loss", action="store_true", help="leave out messages that are gone or damaged, and write down which")
-    return command.run(parser, work, arguments, spark)
+    lakehouse.add_arguments(parser)
+    return command.run(parser, work, arguments, spark, alone=lakehouse.compact)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,10 @@
+"""An archive as a table that others read: Parquet with a log of commits, on a disk or in an object store.
+
+    rows        an archive's messages as rows of the table, in lots of bounded size, sorted
+    files       Parquet files of a table, on the disk before a commit names them; statistics
+    delta       a Delta table: what is in it and how far it has got, in one commit
+    compacting  from an archive to a table, exactly once
+
+No Spark is needed or started: pyarrow writes the files, delta-rs (`deltalake`) the log.
+docs/pipeline-lakehouse.md is the page for users.
+"""

@@ -1,0 +1,179 @@
+"""`compact --format delta`, without Spark: each message once, in one commit with the position, over any kill."""
+
+import random
+import signal
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+import pyarrow.compute as pc  # type: ignore[import-untyped, unused-ignore]
+import pytest
+from deltalake import DeltaTable
+
+from fanlight_archive import MESSAGE, SCHEMA, Archive, Gone, Writer
+from fanlight_spark.lakehouse import compacting
+from fanlight_spark.lakehouse.delta import MessagesDelta, Overtaken
+from fanlight_spark.lakehouse.rows import sorted_rows
+from tests.archive.messages import batch
+
+
+def filled(folder: Path, rows: int, *, first: int = 0, size: int = 50, topic: str = "stock.AAPL") -> Path:
+    """An archive with closed segments of `size` messages, the last one open."""
+    writer = Writer(folder)
+    for at in range(first, first + rows, size):
+        if at > first:
+            writer.roll()
+        writer.append(batch(at, size, topic=topic))
+    writer.abandon()
+    return folder
+
+
+def run(folder: Path, out: Path, **options: Any) -> list[compacting.Committed]:
+    def opened(archive: str) -> MessagesDelta:
+        about = {"archive": archive, "filter": options.get("filter"), "syntax": None}
+        return MessagesDelta(str(out), about, {})
+
+    return list(compacting.compact(folder, opened, **options))
+
+
+def rows_of(out: Path) -> Any:
+    return DeltaTable(str(out)).to_pyarrow_table().sort_by("offset")
+
+
+def test_what_is_closed_becomes_a_delta_table_and_a_repetition_adds_only_what_is_new(tmp_path: Path) -> None:
+    folder, out = filled(tmp_path / "archive", 300), tmp_path / "out"
+    assert [(one.first, one.end, one.messages) for one in run(folder, out)] == [(0, 250, 250)]
+    assert run(folder, out) == []
+    writer = Writer(folder)  # it closes the open segment
+    writer.close()
+    assert [(one.first, one.end) for one in run(folder, out, lot_bytes=1)] == [(250, 300)]
+    found = rows_of(out)
+    with Archive(folder) as archive:
+        expected = pa.Table.from_batches(archive.read())
+    for name in SCHEMA.names:
+        assert found[name].to_pylist() == expected[name].to_pylist()
+    assert set(found["root"].to_pylist()) == {"stock"}
+    assert DeltaTable(str(out)).version() == 2  # it was made, and two commits
+
+
+def test_files_are_sorted_by_root_and_time_and_have_statistics_that_leave_them_out(tmp_path: Path) -> None:
+    midnight = 20_000 * 86_400_000_000
+    columns = batch(0, 6).to_pydict()
+    columns["timestamp"] = [midnight + n * 1_000_000 for n in (-2, 1, 3, 2, -1, 4)]
+    columns["topic"] = ["b.x", "a/x", "a.y", "/x", "a" * 70 + ".x", "c"]
+    columns["syntax"] = ["amqp", "mqtt", "amqp", "mqtt", "amqp", "amqp"]
+    writer = Writer(tmp_path / "archive")
+    writer.append(pa.RecordBatch.from_pydict(columns, schema=MESSAGE))
+    writer.close()
+    out = tmp_path / "out"
+    (done,) = run(tmp_path / "archive", out)
+    assert done.files == 2
+    table = DeltaTable(str(out))
+    actions = pa.table(table.get_add_actions(flatten=True)).sort_by("partition.date")
+    assert actions["num_records"].to_pylist() == [2, 4]
+    assert actions["min.root"].to_pylist() == ["a" * 64, ""]
+    assert actions["max.root"].to_pylist() == ["b", "c"]
+    assert actions["min.offset"].to_pylist() == [0, 1]
+    assert [at.timestamp() for at in actions["max.timestamp"].to_pylist()] == [midnight / 1e6 - 1, midnight / 1e6 + 4]
+    later = DeltaTable(str(out)).to_pyarrow_table(filters=pc.field("date") == date(2024, 10, 4))
+    assert later["root"].to_pylist() == ["", "a", "a", "c"]
+    assert later["offset"].to_pylist() == [3, 1, 2, 5]
+    assert table.to_pyarrow_table(filters=pc.field("root") == "a" * 70)["offset"].to_pylist() == [4]
+
+
+def test_a_filter_says_what_is_taken_and_the_table_is_of_this_filter_alone(tmp_path: Path) -> None:
+    folder, out = filled(tmp_path / "archive", 200), tmp_path / "out"
+    run(folder, out, filter="stock.*.1")
+    assert rows_of(out)["offset"].to_pylist() == list(range(1, 150, 3))
+    assert run(folder, out, filter="stock.*.1") == []
+    with pytest.raises(ValueError, match=r"was made with filter stock\.\*\.1, not None: take another place"):
+        run(folder, out)
+    with pytest.raises(ValueError, match="was made with archive"):
+        run(filled(tmp_path / "other", 100), out)
+
+
+def test_of_two_compactions_at_once_one_adds_the_messages(tmp_path: Path) -> None:
+    folder, out = filled(tmp_path / "archive", 200), tmp_path / "out"
+    run(folder, out, up_to=50)
+
+    def opened(archive: str) -> MessagesDelta:
+        slow = MessagesDelta(str(out), {"archive": archive, "filter": None, "syntax": None}, {})
+        run(folder, out)
+        return slow
+
+    with pytest.raises(Overtaken, match="another compaction"):
+        list(compacting.compact(folder, opened))
+    assert rows_of(out)["offset"].to_pylist() == list(range(150))
+
+
+def test_what_is_damaged_is_named_and_with_permission_left_out_and_recorded(tmp_path: Path) -> None:
+    folder, out = filled(tmp_path / "archive", 300), tmp_path / "out"
+    (folder / "00000000000000000100.arrows").unlink()
+    damaged = folder / "00000000000000000050.arrows"
+    data = bytearray(damaged.read_bytes())
+    data[-600] ^= 1
+    damaged.write_bytes(data)
+    with pytest.raises(Exception, match=r"00000000000000000050\.arrows"):
+        run(folder, out)
+    (done,) = run(folder, out, allow_loss=True)
+    assert (done.messages, done.messages_lost) == (150, 100)
+    assert [sentence.split(":")[0] for sentence in done.lost] == [
+        "00000000000000000050.arrows", "messages 100 to 149 are gone"
+    ]  # fmt: skip
+    note = DeltaTable(str(out)).history(1)[0]["fanlight"]
+    assert [(one["first"], one["end"]) for one in note["lost"]] == [(50, 100), (100, 150)]
+    assert rows_of(out)["offset"].to_pylist() == [*range(50), *range(150, 250)]
+
+
+def test_what_retention_has_taken_is_said(tmp_path: Path) -> None:
+    folder, out = filled(tmp_path / "archive", 300), tmp_path / "out"
+    run(folder, out, up_to=100)
+    writer = Writer(folder)
+    writer.remove_old(since=200 * 1_000_000)
+    writer.close()
+    with pytest.raises(Gone, match="messages 100 to 199 are gone"):
+        run(folder, out)
+
+
+KILLED = """
+import sys
+from datetime import date
+from pathlib import Path
+from fanlight_spark.lakehouse import compacting
+from fanlight_spark.lakehouse.delta import MessagesDelta
+
+source, out = sys.argv[1:]
+opened = lambda archive: MessagesDelta(out, {"archive": archive, "filter": None, "syntax": None}, {})
+print("begins", flush=True)
+for one in compacting.compact(Path(source), opened, lot_bytes=1):
+    print(one.end, flush=True)
+"""
+
+
+def test_killed_at_random_points_every_message_is_there_once(tmp_path: Path) -> None:
+    """SIGKILL behind a random commit, or in the middle of the next one: the next run goes on from what is committed."""
+    folder, out = filled(tmp_path / "archive", 2_000), tmp_path / "out"
+    draw = random.Random(20)
+    for _ in range(4):
+        command = [sys.executable, "-c", KILLED, str(folder), str(out)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as killed:
+            assert killed.stdout is not None
+            for _ in range(draw.randrange(1, 8)):
+                killed.stdout.readline()
+            for _ in range(draw.randrange(200_000)):  # some part of a commit's time
+                pass
+            killed.send_signal(signal.SIGKILL)
+        if (out / "_delta_log").exists():
+            offsets = rows_of(out)["offset"].to_pylist()
+            assert offsets == list(range(len(offsets)))
+    run(folder, out)
+    assert rows_of(out)["offset"].to_pylist() == list(range(1_950))
+
+
+def test_rows_with_the_same_time_are_in_the_order_of_their_offsets() -> None:
+    columns = {**batch(0, 3).to_pydict(), "timestamp": [5, 5, 4]}
+    rows = pa.RecordBatch.from_pydict({"offset": [7, 8, 9], **columns}, schema=SCHEMA)
+    assert sorted_rows([rows])["offset"].to_pylist() == [9, 7, 8]
