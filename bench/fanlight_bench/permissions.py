@@ -3,6 +3,7 @@
     python -m fanlight_bench permissions                            A, B, C, D natively and by MQTT, 5 rounds: 6 minutes
     python -m fanlight_bench permissions --scenarios A,D --schemes mqtt --rounds 1 --duration 0.5
     python -m fanlight_bench permissions --instructions          instructions of a publish, by callgrind: 8 minutes
+    python -m fanlight_bench permissions --decisions             cold decisions and reloads, without a broker: 1 minute
 
 Scenarios are those of `python -m fanlight_bench peers`. Each round has a broker with a file of 100,000 rules and one
 without, one directly after the other, first the one and next time the other, with the same users and passwords. What is
@@ -56,6 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyError as error:
         print(f"no scenario is called {error}; there are {', '.join(ASKED)}", file=sys.stderr)
         return WRONG
+    if options.decisions:
+        return _measure_decisions(options)
     if options.instructions:
         return _count_instructions([each.letter for each in asked], options)
     runs: list[Row] = []
@@ -95,6 +98,25 @@ def _count_instructions(letters: list[str], options: argparse.Namespace) -> int:
             return FAILED
     json.dump({"machine": machine(), "rules": options.rules, "users": options.users, "bar": BAR, "rows": found},
               sys.stdout, indent=1)  # fmt: skip
+    sys.stdout.write("\n")
+    return OK
+
+
+def _measure_decisions(options: argparse.Namespace) -> int:
+    """With --decisions: files of three shapes, each with as many rules."""
+    from fanlight_bench.micro import permission_bars as bars  # here: it imports the broker
+
+    found = []
+    for row in bars.rows(options.rules, options.rounds):
+        found.append(row)
+        print(f"bench: {json.dumps(row)}", file=sys.stderr, flush=True)
+    json.dump({
+        "machine": machine(), "rules": options.rules, "rows": found,
+        "bars": {
+            "decision_us": bars.DECISION_US, "reload_seconds": bars.RELOAD_SECONDS, "turn_ms": bars.TURN_MS,
+            "bytes_per_rule": bars.RULE_BYTES,
+        },
+    }, sys.stdout, indent=1)  # fmt: skip
     sys.stdout.write("\n")
     return OK
 
@@ -209,6 +231,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--rules", type=int, default=RULES, help="of the file (%(default)s)")
     add("--users", type=int, default=USERS, help="that have them (%(default)s)")
     add("--instructions", action="store_true", help="count instructions of a publish by callgrind, without sockets")
+    add("--decisions", action="store_true", help="time cold decisions and reloads of one process, without a broker")
     return parser
 
 

@@ -4,7 +4,6 @@ A decision about a topic asks the table's index once for all key words of the cl
 with the filters of rules: one that allows must cover it, and no more salient one that denies may intersect it.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
@@ -13,7 +12,6 @@ from fanlight_permissions.permission_rule import ANY_TOPIC, BITS
 from fanlight_permissions.rule_store import Denial
 from fanlight_permissions.scopes import (
     Kind,
-    Probes,
     Scope,
     behind,
     filled,
@@ -27,28 +25,25 @@ from matchcore.errors import TopicError
 from matchcore.filters import FilterIndex
 from matchcore.grammar import parse_filter, split_topic
 from matchcore.inclusion import covers, intersects, outline
-from matchcore.keyed import least_id
+from matchcore.keyed import IdAnswers, KeyedIndex, KeyedSearch
 from matchcore.kleene import Fields, holds, with_topic
 from matchcore.selector import Selector
 
 COMPARED_MAX: Final = 1_000  # filters that one filter is compared with; past it nothing is proven
 DENIED: Final = Verdict(False)
+MQTT: Final = SYNTAXES[True]
 DOLLAR: Final = ord("$")
 DEFAULT: Final = "default"  # the rule of a decision that is the default's
-
-Quick = tuple[tuple[bytes, ...], tuple[tuple[bytes, Probes], ...]]
-"""What a decision asks: key words with their separator, and others with the names that the topic must have."""
-
 
 class RuleTable(Protocol):
     """What a decision needs of a table."""
 
     index: FilterIndex
+    keyed: KeyedIndex  # of `index`
     where: dict[int, Selector]
     allows: bytearray
-    hits: Counter[int]
+    answers: "IdAnswers[Verdict]"  # by rule: how often it decided, and the verdicts of some
     nothing: int
-    verdicts: dict[int, Verdict]  # of some rules
 
     def verdict(self, rank: int) -> Verdict: ...
     def label(self, rank: int) -> str: ...
@@ -61,7 +56,7 @@ class RuleTable(Protocol):
 class ClassGrant:
     """What the clients of one permission class may do."""
 
-    __slots__ = ("_kinds", "_names", "_quick", "_scopes", "_table", "holders", "key", "number", "parties")
+    __slots__ = ("_amqp", "_kinds", "_mqtt", "_names", "_scopes", "_table", "holders", "key", "number", "parties")
 
     def __init__(
         self, table: RuleTable, number: int, key: object, parties: frozenset[int],
@@ -75,22 +70,29 @@ class ClassGrant:
         self._names = names
         self._kinds = kinds
         self._scopes: dict[Action, list[Scope]] = {}
-        self._quick: dict[str, dict[Action, Quick]] = {each: {} for each in SYNTAXES}  # by syntax and action
+        self._mqtt: KeyedSearch | None = None
+        self._amqp: KeyedSearch | None = None
 
     def close(self) -> None:
         """Nobody has it any more, and its rules may leave the index: whatever it would be asked is the default's."""
         self._kinds = ()
         self._scopes.clear()
-        for known in self._quick.values():
-            known.clear()
+        self._mqtt = self._amqp = None
 
-    def _quick_of(self, action: Action, syntax: str) -> Quick:
-        scopes = self._scopes_of(action)
-        found = (
-            tuple([each.before[syntax] for each in scopes if not each.probes]),
-            tuple([(each.before[syntax], each.probes) for each in scopes if each.probes]),
-        )
-        self._quick[syntax][action] = found
+    def _search_of(self, syntax: str) -> KeyedSearch:
+        """Behind all key words of the class. One search, and none for each action: where a class has not decided for
+        a while, each object is a wait for memory.
+        """
+        keys = []
+        for party, number, kind in self._kinds:
+            scope = self._scope(party, number, kind)
+            if scope is not None:
+                keys.append((scope.before[syntax], kind.actions, scope.probes))
+        found = self._table.keyed.search(tuple(keys), syntax)
+        if syntax == MQTT:
+            self._mqtt = found
+        else:
+            self._amqp = found
         return found
 
     def _scopes_of(self, action: Action) -> list[Scope]:
@@ -114,19 +116,15 @@ class ClassGrant:
         table = self._table
         if not topic or table.where or topic[0] == DOLLAR:
             return self._decide_slowly(action, topic, syntax, fields)
-        quick = self._quick[syntax].get(action)
-        if quick is None:
-            quick = self._quick_of(action, syntax)
+        search = self._mqtt if syntax == MQTT else self._amqp
         try:
-            best = least_id(table.index, quick[0], topic, syntax, quick[1])
+            best = (search or self._search_of(syntax)).least(topic, BITS[action], table.answers)
         except TopicError:
             split_topic(topic, syntax, max_words=WORDS_CEILING)  # raises the topic's own error
             return DENIED  # it is longer than any that a client may publish on
         if best is None:
             return table.default(action, topic, syntax)
-        hits = table.hits
-        hits[best] = hits.get(best, 0) + 1  # `+=` calls the class of a Counter
-        return table.verdicts.get(best) or table.verdict(best)
+        return table.answers[best] or table.verdict(best)
 
     def _decide_slowly(self, action: Action, topic: bytes, syntax: str, fields: Fields | None) -> Verdict:
         """The same, where topics are reserved, or rules have a `where`."""
@@ -188,7 +186,7 @@ class ClassGrant:
         if rank == table.nothing:
             verdict = table.default(action, topic, syntax)
             return verdict._replace(by_content=True) if by_content else verdict
-        table.hits[rank] += 1
+        table.answers.add(rank)
         return Verdict(table.allows[rank] == 1, table.label(rank), by_content)
 
     # -- filters ------------------------------------------------------------------------------------------------------
@@ -209,9 +207,9 @@ class ClassGrant:
         rule = table.label(allowing) or DEFAULT
         if denying is None:
             if allowing != table.nothing:
-                table.hits[allowing] += 1
+                table.answers.add(allowing)
             return FilterVerdict(Access.ALL, rule)
-        table.hits[denying] += 1
+        table.answers.add(denying)
         if whole:
             return FilterVerdict(Access.NONE, table.label(denying))
         return FilterVerdict(Access.PARTLY, rule, table.label(denying))

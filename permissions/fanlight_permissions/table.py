@@ -18,7 +18,6 @@ A filter of an allowing rule that begins with a wildcard does not reach `$SYS`, 
 denying rule does.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from heapq import heappop, heappush
@@ -40,6 +39,7 @@ from fanlight_permissions.reading import TableLimits
 from fanlight_permissions.rule_store import RuleStore
 from fanlight_permissions.scopes import Kind
 from fanlight_permissions.topics import RESERVED, SYNTAXES, WORDS_CEILING, first_word
+from matchcore.keyed import IdAnswers, KeyedIndex
 
 if TYPE_CHECKING:
     from fanlight_permissions.personal import PersonalGrant, PersonalGrants
@@ -72,10 +72,10 @@ class PermissionTable(RuleStore):
         self._free: list[int] = []  # numbers of classes
         self._given = 0
         self._personal: PersonalGrants | None = None
-        self.hits: Counter[int] = Counter()  # decisions, by the numbers of rules
-        self.verdicts: dict[int, Verdict] = {}  # of rules that have decided lately, VERDICTS_MAX
         self.fill(rules, pause)
         self.nothing = len(self.allows)  # in place of the number of a rule
+        self.answers: IdAnswers[Verdict] = IdAnswers(self.nothing, VERDICTS_MAX)
+        self.keyed = KeyedIndex(self.index)
         self._known: list[Kind] = list(self.kinds)  # by their numbers
 
     def __len__(self) -> int:
@@ -90,10 +90,9 @@ class PermissionTable(RuleStore):
         return "" if rank == self.nothing else self.name_of(rank)
 
     def verdict(self, rank: int) -> Verdict:
-        """Of a rule, whatever a message says."""
-        if len(self.verdicts) >= VERDICTS_MAX:
-            self.verdicts.clear()
-        made = self.verdicts[rank] = Verdict(self.allows[rank] == 1, self.name_of(rank))
+        """Of a rule that has none among the answers, whatever a message says."""
+        made = Verdict(self.allows[rank] == 1, self.name_of(rank))
+        self.answers.keep(rank, made)
         return made
 
     # -- classes ------------------------------------------------------------------------------------------------------
@@ -159,7 +158,7 @@ class PermissionTable(RuleStore):
 
     def counts(self, most: int) -> dict[str, int]:
         """Decisions by rules, of the most salient ones."""
-        return {self.label(rank): self.hits[rank] for rank in range(min(most, self.nothing))}
+        return {self.label(rank): self.answers.count(rank) for rank in range(min(most, self.nothing))}
 
     # -- what grants ask ----------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ import pytest
 
 from fanlight_bench import permissions
 from fanlight_bench.load.target import BadUrl, parse
+from fanlight_bench.micro import permission_bars as bars
 from fanlight_bench.micro import permission_instructions as instructions
 from fanlight_bench.peers.plan import ASKED
 from fanlight_broker.core.limits import Limits
@@ -87,6 +88,25 @@ def test_both_brokers_run_and_the_report_has_their_ratio(capsys: pytest.CaptureF
 def test_an_unknown_scenario_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert permissions.main(["--scenarios", "A,Z"]) == 2
     assert "no scenario is called 'Z'" in capsys.readouterr().err
+
+
+def test_decisions_are_measured_beside_their_bars(capsys: pytest.CaptureFixture[str]) -> None:
+    assert permissions.main(["--decisions", "--rules", "400", "--rounds", "1"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [row["shape"] for row in report["rows"]] == ["users", "devices", "groups"]
+    assert all(row["decision_us"] > 0 and row["reload_seconds"] > 0 for row in report["rows"])
+    assert report["bars"]["decision_us"] == 1.5
+
+
+def test_a_row_says_which_bars_are_met() -> None:
+    times = {"ns": 1_600.0, "least_ns": 1_000.0, "spread": 0.0}
+    found = {
+        "cases": {"decide": times, "anew": times, "reload": {**times, "ns": 5_000.0}},
+        "facts": {"held_ms": 5.0, "waits_ms": 9.0, "bytes_per_rule": 201},
+    }
+    assert bars.row("users", 100_000, found)["met"] == {
+        "decision": False, "reload": True, "turn": True, "bytes": False,
+    }  # fmt: skip
 
 
 # -- instructions -----------------------------------------------------------------------------------------------------

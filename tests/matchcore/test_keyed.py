@@ -1,6 +1,7 @@
 """One call for a topic behind several key words: the smallest id that `match` finds for any of them."""
 
 import re
+import sys
 
 import pytest
 from hypothesis import given, settings
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from matchcore.errors import InvalidFilter, InvalidTopic
 from matchcore.filters import FilterIndex
-from matchcore.keyed import least_id
+from matchcore.keyed import IdAnswers, KeyedIndex
 
 SEPARATORS = {"amqp": ".", "mqtt": "/"}
 KEYS = ["k0", "k1", "k2"]
@@ -34,13 +35,15 @@ def test_it_is_the_smallest_of_what_each_key_finds(given, keys, topic, syntax, t
         if "#" in filter and own == "mqtt":
             filter = [*filter[: filter.index("#")], "#"]
         any_word = "*" if own == "amqp" else "+"
-        text = [any_word if word == "+" else word if word == "#" else word * times for word in filter]
-        index.insert(SEPARATORS[own].join([key, *text]), id, syntax=own)
+        filled = [any_word if word == "+" else word if word == "#" else word * times for word in filter]
+        index.insert(SEPARATORS[own].join([key, *filled]), id, syntax=own)
     separator = SEPARATORS[syntax]
     text = separator.join(word * times for word in topic)
     found = [id for key in keys for id in index.match(f"{key}{separator}{text}", syntax=syntax)]
-    asked = tuple(f"{key}{separator}".encode() for key in keys)
-    assert least_id(index, asked, text.encode(), syntax) == min(found, default=None)
+    asked = tuple((f"{key}{separator}".encode(), 1, ()) for key in keys)
+    search = KeyedIndex(index).search(asked, syntax)
+    assert search.least(text.encode(), 1) == min(found, default=None)
+    assert search.least(text.encode(), 1) == min(found, default=None)  # what a search needs is used again
 
 
 places = st.tuples(
@@ -50,10 +53,10 @@ places = st.tuples(
 
 @settings(max_examples=200, deadline=None)
 @given(
-    st.lists(st.tuples(st.sampled_from(KEYS), st.lists(places, max_size=2)), max_size=4),
+    st.lists(st.tuples(st.sampled_from(KEYS), st.integers(0, 3), st.lists(places, max_size=2)), max_size=4),
     st.lists(st.sampled_from(["", "a", "b", "aa"]), min_size=1, max_size=4), st.sampled_from(list(SEPARATORS)),
 )
-def test_a_named_key_counts_where_its_words_stand(given, topic, syntax) -> None:  # type: ignore[no-untyped-def]
+def test_a_key_counts_where_its_bits_and_its_words_are(given, topic, syntax) -> None:  # type: ignore[no-untyped-def]
     index = FilterIndex()
     for id, key in enumerate(KEYS):
         index.insert(f"{key}.#", id)
@@ -64,27 +67,72 @@ def test_a_named_key_counts_where_its_words_stand(given, topic, syntax) -> None:
         return place != 0 and -len(topic) <= at < len(topic) and topic[at] in words
 
     asked = tuple(
-        (f"{key}{separator}".encode(), tuple((place, tuple(map(str.encode, words))) for place, words in named))
-        for key, named in given
+        (f"{key}{separator}".encode(), bits, tuple((place, tuple(map(str.encode, words))) for place, words in named))
+        for key, bits, named in given
     )
     text = separator.join(topic)
-    found = [KEYS.index(key) for key, named in given if text and all(stands(*each) for each in named)]
-    if text:
-        assert least_id(index, (), text.encode(), syntax, asked) == min(found, default=None)
-        assert least_id(index, (f"k2{separator}".encode(),), text.encode(), syntax, asked) == min([2, *found])
+    search = KeyedIndex(index).search(((f"k2{separator}".encode(), 4, ()), *asked), syntax)
+    for bits in (1, 2, 3, 4) if text else ():
+        found = [
+            KEYS.index(key) for key, own, named in given if own & bits and all(stands(*each) for each in named)
+        ] + [2] * (bits == 4)
+        assert search.least(text.encode(), bits) == min(found, default=None)
+
+
+def test_more_keys_than_are_searched_for_together() -> None:
+    index = FilterIndex()
+    for id in range(20):
+        index.insert(f"k{id}.{'a' * 300}.*", 100 - id)
+    search = KeyedIndex(index).search(tuple((b"k%d." % id, 1, ()) for id in range(20)), "amqp")
+    assert search.least(b"a" * 300 + b".b", 1) == 81
+    assert search.least(b"a" * 299 + b".b", 1) is None
+
+
+def test_answers_are_counted_and_objects_kept() -> None:
+    index = FilterIndex()
+    index.insert("k.a", 1)
+    answers: IdAnswers[str] = IdAnswers(3, 2)
+    search = KeyedIndex(index).search(((b"k.", 1, ()),), "amqp")
+    assert search.least(b"a", 1, answers) == search.least(b"a", 1, answers) == 1
+    answers.add(2)
+    assert (len(answers), [answers.count(id) for id in range(3)]) == (3, [0, 2, 1])
+    answers.keep(0, "zero")
+    answers.keep(1, "one")
+    assert [answers[id] for id in range(3)] == ["zero", "one", None]
+    answers.keep(2, "two")  # there is room for two: all make room
+    assert [answers[id] for id in range(3)] == [None, None, "two"]
+    with pytest.raises(ValueError, match="there is an object"):
+        answers.keep(2, "again")
+    answers.forget()
+    assert [answers[id] for id in range(3)] == [None, None, None]
+    for wrong in (lambda: answers[3], lambda: answers.add(3), lambda: answers.count(3), lambda: answers.keep(3, "")):
+        with pytest.raises(IndexError):
+            wrong()
+
+
+def test_an_object_is_released_once() -> None:
+    held = object()
+    before = sys.getrefcount(held)
+    answers: IdAnswers[object] = IdAnswers(10, 3)
+    for id in range(10):
+        answers.keep(id, held)
+    assert sys.getrefcount(held) == before + 1  # three times three made room
+    del answers
+    assert sys.getrefcount(held) == before
 
 
 def test_what_is_wrong_is_said() -> None:
     index = FilterIndex(4)
     index.insert("k.#", 1)
+    keyed = KeyedIndex(index)
     with pytest.raises(InvalidTopic):
-        least_id(index, (b"k.",), b"a.b.c.d", "amqp")
+        keyed.search(((b"k.", 1, ()),), "amqp").least(b"a.b.c.d", 1)
     with pytest.raises(TypeError):
-        least_id(index, ("k.",), b"a", "amqp")  # type: ignore[arg-type]
+        keyed.search((("k.", 1, ()),), "amqp")  # type: ignore[arg-type]
     with pytest.raises(TypeError):
-        least_id(index, (), b"a", "amqp", ((b"k.", ((1, ["a"]),)),))  # type: ignore[arg-type]
+        keyed.search(((b"k.", 1, ((1, ("a",)),)),), "amqp")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="syntax"):
-        least_id(index, (b"k.",), b"a", "nats")
+        keyed.search(((b"k.", 1, ()),), "nats")
 
 
 @pytest.mark.parametrize("filter", ["a.b", "a.*.#", "a.#.b", "", "a" * 200, "a.b.c.d.e", "a\0"])

@@ -84,7 +84,7 @@ class PermittedSetup:
             connection.receive(0.0)
 
     def decisions(self) -> int:
-        return 0 if self.table is None else sum(self.table.hits.values())
+        return 0 if self.table is None else sum(map(self.table.answers.count, range(len(self.table))))
 
 
 def in_turn(classes: int, topics: int, on: bool) -> PermittedSetup:

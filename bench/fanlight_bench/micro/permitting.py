@@ -115,7 +115,7 @@ def decide(asked: Sequence[tuple[ClassGrant, bytes]]) -> None:
 
 def decide_anew(table: PermissionTable, asked: Sequence[tuple[ClassGrant, bytes]]) -> None:
     for grant, topic in asked:
-        table.verdicts.clear()
+        table.answers.forget()
         grant.decide(Action.PUBLISH, topic, "mqtt")
 
 

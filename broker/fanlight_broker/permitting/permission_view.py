@@ -12,7 +12,6 @@ force (its time, size or inode), what it says is not shown.
 import asyncio
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -37,6 +36,7 @@ from fanlight_permissions.permission_file import (
 from fanlight_permissions.permission_rule import ATTRIBUTES
 from fanlight_permissions.table import PermissionTable
 from matchcore.errors import TopicError
+from matchcore.keyed import IdAnswers
 
 PAUSE_SECONDS: Final = 0.001  # of the thread's processor time, between two rests
 REST: Final = 3  # times that
@@ -161,11 +161,11 @@ class PermissionViews:
 
 def decided_quietly(table: PermissionTable, request: Request) -> dict[str, Any]:
     """What the table decides, without counting it as a decision. Raises TopicError."""
-    hits, table.hits = table.hits, Counter()
+    answers, table.answers = table.answers, IdAnswers(len(table), 0)
     try:
         return decided(table, request)
     finally:
-        table.hits = hits
+        table.answers = answers
 
 
 def _described(table: PermissionTable, source: PermissionSource) -> dict[str, Any]:
@@ -191,7 +191,7 @@ def _rows(
     for rank in range(len(table)):
         if rank % PAUSE_EVERY == 0:
             pause()
-        label, decisions = table.label(rank), table.hits[rank]
+        label, decisions = table.label(rank), table.answers.count(rank)
         allow = bool(table.allows[rank])
         if not asked.wants(label, allow, decisions):
             continue
