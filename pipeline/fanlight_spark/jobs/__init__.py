@@ -8,6 +8,7 @@
     privileges    the least that rules have to allow, and rules that decide nothing
     recipients    who got it: subscriptions as they were when each message passed
     subscriptions what could go: redundant ones, ones that could be one, ones that never match
+    silence       what fell silent, or is not as it was: topics and publishers against their own history
 
 docs/pipeline-jobs.md is the page for users.
 """
