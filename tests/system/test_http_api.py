@@ -2,8 +2,8 @@
 
 import asyncio
 import math
-import secrets
 import re
+import secrets
 from contextlib import AsyncExitStack
 from pathlib import Path
 from urllib.parse import quote

@@ -285,7 +285,7 @@ class Sessions:
             if session.will.delay > 0 and session.expiry > 0:
                 self.wills.set(session, now + min(session.will.delay, session.expiry))
             else:
-                self._publish_will(session, now)
+                self.publish_will(session, now)
         if session.expiry > 0:
             self._wait(session, now)
         self.journal.session_changed(session)
@@ -301,7 +301,7 @@ class Sessions:
         session.ended = True
         subscriber = session.subscriber
         if session.will is not None and not session.connected:
-            self._publish_will(session, now)
+            self.publish_will(session, now)
         self.wills.discard(session)
         self._away.discard(session)
         self._teardown.end(subscriber.subscriptions)
@@ -318,6 +318,11 @@ class Sessions:
         self._draining.drain(session.window.queue, partial(self._drained, session))
         log.info("session_ended", client=subscriber.name, lost=lost)
 
+    def rename(self, session: Session, name: str) -> None:
+        """See renaming.py."""
+        del self._by_name[session.name]
+        self._by_name[name], session.subscriber.name = session, name
+
     def _drained(self, session: Session) -> None:
         self._shares.dropped(session.share)
         self.journal.session_drained(session)
@@ -325,7 +330,7 @@ class Sessions:
     def _bounded(self, expiry: float) -> float:
         return min(expiry, self.limits.session_seconds_max)
 
-    def _publish_will(self, session: Session, now: float) -> None:
+    def publish_will(self, session: Session, now: float) -> None:
         """Publish the will once and clear it; a refused will is logged."""
         will, session.will = session.will, None
         session.charge()
@@ -358,7 +363,7 @@ class Sessions:
         """
         over = self._turns.over
         for session in self.wills.due(now, ENDED_PER_SWEEP):
-            self._publish_will(session, now)
+            self.publish_will(session, now)
             if over():
                 return True
         for session in self._away.due(now, ENDED_PER_SWEEP):

@@ -1,4 +1,4 @@
-"""Sessions: what is kept for clients, and its end."""
+"""Sessions: what is kept for clients, and their end, and their move to another client."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -9,12 +9,13 @@ from fanlight_broker.admin.api.declared import FLAG, TEXT, WHOLE, Call, Operatio
 from fanlight_broker.admin.api.lists import NAMESPACE, Id, Listing, page_of
 from fanlight_broker.admin.api.operated import Operated
 from fanlight_broker.admin.api.peeking import peeked
-from fanlight_broker.admin.api.problems import ApiError
+from fanlight_broker.admin.api.problems import ApiError, BadParameter
 from fanlight_broker.admin.api.publisher import Publishers
 from fanlight_broker.admin.api.shown import PEEK, PEEKED, href
 from fanlight_broker.core.inspection import session_view
 from fanlight_broker.core.peeking import peek_waiting
 from fanlight_broker.core.permissions import Action
+from fanlight_broker.core.renaming import move
 from fanlight_broker.core.subscriber import Session
 
 CLIENT = Parameter("client", str, "client identifier")
@@ -54,6 +55,13 @@ class SessionOperations:
                  action=Action.ADMIN_READ, absent=True),
             make("GET", "/sessions/{client}/messages", "The oldest messages that wait for it", self.peek, PEEKED,
                  (CLIENT, NAMESPACE, *PEEK), action=Action.ADMIN_READ, absent=True),
+            make("POST", "/sessions/{client}/move", "Move a session to another client identifier", self.move,
+                 shape(client=TEXT, moved=FLAG, messages=WHOLE, in_flight=WHOLE, subscriptions=WHOLE, lost=WHOLE),
+                 (CLIENT, NAMESPACE), body=(
+                     Parameter("to", str, "the other client identifier", required=True, least=1),
+                     Parameter("replace", bool, "end a session that it has already; its messages are lost",
+                               default=False),
+                 ), action=Action.ADMIN_WRITE, absent=True, conflicts=True),
             make("DELETE", "/sessions/{client}", "End a session, and the connection of its client", self.end,
                  shape(client=TEXT, ended=FLAG, messages=WHOLE), (CLIENT, NAMESPACE), action=Action.ADMIN_WRITE,
                  absent=True),
@@ -79,6 +87,16 @@ class SessionOperations:
         return await peeked(
             self._operated, call, partial(peek_waiting, home, session.window.queue, call["limit"])
         )
+
+    async def move(self, call: Call) -> dict[str, Any]:
+        session, home, to = self._find(call), self._operated.home(call["namespace"]), call.body["to"]
+        if any(each < " " for each in to):
+            raise BadParameter("to", "has control characters")
+        with self._operated.acting() as now:
+            done = move(home.sessions, session, to, now, replace=call.body["replace"])
+        call.noted.update(done._asdict())
+        await self._operated.stored()
+        return {"client": to, "moved": True, **done._asdict()}
 
     async def end(self, call: Call) -> dict[str, Any]:
         session, home = self._find(call), self._operated.home(call["namespace"])
