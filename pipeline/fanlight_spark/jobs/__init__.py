@@ -6,6 +6,7 @@
     whatif   two snapshots of subscriptions compared       workload       a model of the load, and a load by it
     permissions   what new rules decide differently about what was archived
     privileges    the least that rules have to allow, and rules that decide nothing
+    capacity      the load at 10x and 100x against what a node can do, by measured costs
     recipients    who got it: subscriptions as they were when each message passed
     subscriptions what could go: redundant ones, ones that could be one, ones that never match
     silence       what fell silent, or is not as it was: topics and publishers against their own history

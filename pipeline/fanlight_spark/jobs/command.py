@@ -125,6 +125,17 @@ def at_least(least: int) -> Callable[[str], int]:
     return number
 
 
+def above(least: float) -> Callable[[str], float]:
+    """The type of an argument: a number that is greater."""
+
+    def number(text: str) -> float:
+        if not (value := float(text)) > least or value == float("inf"):
+            raise argparse.ArgumentTypeError(f"{text}: more than {least:g} is wanted")
+        return value
+
+    return number
+
+
 @contextmanager
 def session(name: str, cores: int | None = None) -> Iterator[SparkSession]:
     """The session that spark-submit (or a notebook) has for us, or else one of this machine."""
