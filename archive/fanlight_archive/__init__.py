@@ -4,7 +4,7 @@
     segment   a file of batches, by offset       manifest  what is known beyond the segments
     writer    append, sync, roll, remove_old     recovery  what happens when it is opened
     reader    by offset, time and filter         damage    what recovery cuts off, and keeps
-                                                 files     what is asked of a disk
+    holds     readers that retention waits for   files     what is asked of a disk
 
 It imports nothing of the broker, and of others only pyarrow. docs/archive-format.md specifies the bytes.
 """

@@ -21,6 +21,7 @@ from fanlight_archive import frames, manifest, recovery
 from fanlight_archive.arrow import pa
 from fanlight_archive.errors import InUse
 from fanlight_archive.files import Disk, File, Files
+from fanlight_archive.holds import Keeping
 from fanlight_archive.indexes import Indexer, Indexes
 from fanlight_archive.manifest import Span
 from fanlight_archive.marks import Marks, Row, advance, encode, rows_of, trim
@@ -231,9 +232,11 @@ class Writer:
         self.roll()
         return True
 
-    def remove_old(self, *, size: int | None = None, since: int | None = None) -> list[Span]:
+    def remove_old(
+        self, *, size: int | None = None, since: int | None = None, keeping: Keeping | None = None
+    ) -> list[Span]:
         """Remove the oldest closed segments: while all, with their indexes, take more than `size` bytes, and those
-        without a message as late as `since` (microseconds UTC). Returns them."""
+        without a message as late as `since` (microseconds UTC), but for what holds keep. Returns them."""
         self._must_be_sound()
         gone: list[Span] = []
         left = self.size
@@ -241,7 +244,9 @@ class Writer:
             if not ((size is not None and left > size) or (since is not None and span.latest < since)):
                 break
             gone.append(span)
-            left -= span.size + self.indexes.size_of(span)
+            left -= self._size_of(span)
+        if keeping is not None:
+            gone = keeping.divide(gone, self._size_of)
         if gone:
             # First the line, then the files: a crash between the two is finished when the archive is opened again.
             line = {"start": gone[-1].end}
@@ -336,6 +341,9 @@ class Writer:
             advance(marks, rows_of(self._marks))
             empty = manifest.Manifest(known.archive, [*known.epochs], marks=marks, start=self.durable, boot=self.boot)
             recovery.write(empty, self.files)
+
+    def _size_of(self, span: Span) -> int:
+        return span.size + self.indexes.size_of(span)
 
     def _count_closed(self) -> None:
         spans = self.manifest.spans

@@ -67,7 +67,10 @@ class Archiving(Part):
         archive = self.archive
         if archive is None:
             return {}
-        return {"archive_segments": partial(_segments, archive), "archive_replays": archive.replay_views}
+        return {
+            "archive_segments": partial(_segments, archive), "archive_replays": archive.replay_views,
+            "archive_holds": archive.hold_views,
+        }
 
     @property
     def exit_code(self) -> Exit:

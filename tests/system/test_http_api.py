@@ -305,6 +305,7 @@ def test_a_window_of_the_archive(start_broker: StartBroker, tmp_path: Path) -> N
     assert still_open["end"] == 32
     assert api.ok("GET", "/archive/segments?limit=1")["total"] == 2
     assert api.items("/archive/replays?client=nobody") == []
+    assert api.items("/archive/holds?sort=behind") == []
 
 
 def test_headers_that_json_has_no_number_for_are_text(start_broker: StartBroker, tmp_path: Path) -> None:
@@ -341,5 +342,5 @@ def test_the_views(module_broker: TestBroker, api: ApiClient) -> None:
     assert "JSON" in api.refused(400, "GET", "/explain?topic=a&fields=%7B")
     assert "namespace" in api.refused(404, "GET", "/explain?topic=a&namespace=nowhere")
     api.refused(404, "GET", "/archive")
-    for path in ("messages", "segments", "replays"):
+    for path in ("messages", "segments", "replays", "holds"):
         api.refused(404, "GET", f"/archive/{path}")

@@ -14,8 +14,10 @@ import pytest
 from deltalake import DeltaTable
 
 from fanlight_archive import MESSAGE, SCHEMA, Archive, Gone, Writer
+from fanlight_archive.holds import NAME, Keeping, holds_in, lowest
 from fanlight_spark.lakehouse import compacting
 from fanlight_spark.lakehouse.delta import MessagesDelta, Overtaken
+from fanlight_spark.lakehouse.holding import Hold, name_of
 from fanlight_spark.lakehouse.rows import sorted_rows
 from tests.archive.messages import batch
 
@@ -136,6 +138,42 @@ def test_what_retention_has_taken_is_said(tmp_path: Path) -> None:
     writer.close()
     with pytest.raises(Gone, match="messages 100 to 199 are gone"):
         run(folder, out)
+
+
+def test_retention_waits_for_what_is_not_committed(tmp_path: Path) -> None:
+    folder, out = filled(tmp_path / "archive", 300), tmp_path / "out"
+    hold = Hold(folder, "lake", "a table")
+
+    def opened(archive: str) -> MessagesDelta:
+        return MessagesDelta(str(out), {"archive": archive, "filter": None, "syntax": None}, {})
+
+    commits = compacting.compact(folder, opened, lot_bytes=1, hold=hold)
+    assert (next(commits).end, next(commits).end) == (50, 100)
+
+    def offset() -> int | None:
+        with Archive(folder) as archive:
+            return lowest(holds_in(folder, archive.id, None))
+
+    assert offset() == 100
+    writer = Writer(folder)
+    assert [span.first for span in writer.remove_old(size=0, keeping=Keeping(offset(), 1 << 30))] == [0, 50]
+    writer.close()
+    assert [one.end for one in commits] == [150, 200, 250]
+    assert offset() == 250
+
+
+def test_a_hold_that_cannot_be_written_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = filled(tmp_path / "archive", 100)
+    (folder / "holds").write_text("in its way")
+    run(folder, tmp_path / "out", hold=Hold(folder, "lake", "a table"))
+    assert rows_of(tmp_path / "out").num_rows == 50
+    assert [record.getMessage().split(":")[0] for record in caplog.records] == [
+        "retention does not wait for this job, as its hold cannot be written"
+    ]
+    with pytest.raises(ValueError, match="no name of a hold"):
+        Hold(folder, "../x", "a table")
+    assert name_of("s3://lake/mess ages") != name_of("s3://lake2/mess ages")
+    assert NAME.fullmatch(name_of("s3://lake/" + "é" * 100))
 
 
 KILLED = """

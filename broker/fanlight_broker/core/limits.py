@@ -463,6 +463,15 @@ class Limits:
         Reason("age of the messages at which a segment is removed; 0 keeps them as long as there is room"),
     ] = 0.0
 
+    archive_hold_bytes_max: Annotated[
+        int, Ge(0), Le(1024 * 1024 * 1024 * MIB), Unit("bytes"),
+        Reason("segments kept for a hold alone; past it the oldest are removed all the same; 0 ignores holds"),
+    ] = 10 * 1024 * MIB
+    archive_hold_seconds_max: Annotated[
+        float, Ge(0), Le(100 * 365 * 86_400), Unit("seconds"),
+        Reason("age at which a hold that nobody renewed is ignored; 0: never"),
+    ] = 7 * 86_400.0
+
     # Stopping.
     grace_seconds: Annotated[
         float, Ge(0), Le(3600), Unit("seconds"),

@@ -28,7 +28,7 @@ from fanlight_broker.core.marks import Mark
 from fanlight_broker.core.metrics import MetricFamily
 from fanlight_broker.core.ports import View
 from fanlight_broker.core.replay import Encode, ReplayReader, ReplayRequest
-from fanlight_broker.storage.archive_views import replay_views, segment_views
+from fanlight_broker.storage.archive_views import hold_views, replay_views, segment_views
 from fanlight_broker.storage.pending_marks import PendingMarks, octets_of
 from fanlight_broker.storage.replays import ArchiveReplays
 from fanlight_broker.storage.writer_thread import ArchiveWriterThread, WriteJob, WriteProgress
@@ -47,6 +47,7 @@ COUNTERS: Final[Mapping[str, str]] = {
     "archive_unspellable": "Messages not archived because their topic is not UTF-8",
     "archive_lost": "Messages taken for the archive and lost: a sync failed, or the disk was full at the stop",
     "archive_segments_removed": "Segments removed by retention",
+    "archive_holds_overruled": "Segments removed although a hold needed them: past archive_hold_bytes_max",
     "archive_indexes": "Indexes of closed segments written",
     "archive_index_failures": "Closed segments whose index could not be made or written; they are read as a whole",
     "archive_replayed": "Messages replayed from the archive",
@@ -62,6 +63,9 @@ GAUGES: Final[Mapping[str, str]] = {
     "archive_epoch": "The epoch of offsets",
     "archive_bytes": "Bytes of all segments and their indexes",
     "archive_segments": "Segments, the open one included",
+    "archive_holds": "Readers that retention waits for",
+    "archive_holds_ignored": "Holds that count for nothing: stale, unreadable, or of another archive",
+    "archive_held_bytes": "Bytes of segments that are kept for a hold alone",
 }
 
 
@@ -302,6 +306,7 @@ class Archive:
             "archive_unspellable": self.tap.unspellable,
             "archive_lost": self.state.lost,
             "archive_segments_removed": self.state.removed,
+            "archive_holds_overruled": self.state.overruled,
             "archive_indexes": self.state.indexes,
             "archive_index_failures": self.state.index_failures,
             "archive_replayed": self.replays.messages,
@@ -320,6 +325,9 @@ class Archive:
             "archive_epoch": state.epoch,
             "archive_bytes": state.size,
             "archive_segments": state.segments,
+            "archive_holds": sum(hold.problem is None for hold in state.holds),
+            "archive_holds_ignored": sum(hold.problem is not None for hold in state.holds),
+            "archive_held_bytes": state.held_bytes,
         }
 
     def families(self) -> list[MetricFamily]:
@@ -328,6 +336,9 @@ class Archive:
     def segment_views(self) -> list[View]:
         """Not in the loop. Raises OSError, ArchiveError."""
         return segment_views(self.options.folder, self.state)
+
+    def hold_views(self) -> list[View]:
+        return hold_views(self.state.holds, self.state.end)
 
     def replay_views(self) -> list[View]:
         return replay_views(self.replays.readings, self.state.end)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fanlight_archive import manifest
+from fanlight_archive.holds import Hold
 from fanlight_archive.segment import name_of
 from fanlight_broker.storage.replays import ArchiveReading
 from fanlight_broker.storage.writer_thread import WriteProgress
@@ -28,6 +29,16 @@ def segment_views(folder: Path, state: WriteProgress) -> list[dict[str, Any]]:
             "bytes": None, "epoch": state.epoch, "earliest": None, "latest": None, "open": True,
         })
     return rows
+
+
+def hold_views(holds: Iterable[Hold], end: int) -> list[dict[str, Any]]:
+    """As retention has found them last. end: of the archive"""
+    return [
+        {
+            "hold": hold.name, "by": hold.by, "offset": hold.offset, "epoch": hold.epoch,
+            "behind": max(0, end - hold.offset), "written": hold.written, "problem": hold.problem,
+        } for hold in holds
+    ]  # fmt: skip
 
 
 def replay_views(readings: Iterable[ArchiveReading], end: int) -> list[dict[str, Any]]:

@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fanlight_archive import ArchiveError, Writer
+from fanlight_archive.holds import Hold
 from fanlight_broker import event_log
 from fanlight_broker.core.limits import Durability, Limits
 from fanlight_broker.core.marks import Mark
 from fanlight_broker.core.metrics import Histogram
+from fanlight_broker.storage.archive_holds import ArchiveHolds
 from fanlight_broker.storage.pending_marks import merged, octets_of
 from fanlight_broker.storage.tables import batch_of
 from fanlight_broker.wire.archive_tap import Columns
@@ -59,6 +61,9 @@ class WriteProgress:
     removed: int = 0  # segments, by retention
     indexes: int = 0  # of segments, written
     index_failures: int = 0
+    holds: tuple[Hold, ...] = ()
+    held_bytes: int = 0  # of segments that would be removed, were there no hold
+    overruled: int = 0  # segments, removed although a hold needed them
     trouble: str | None = None  # why it is unhealthy
 
 
@@ -99,6 +104,7 @@ class ArchiveWriterThread(threading.Thread):
         self._stop_by: float | None = None
         self._trouble: str | None = None
         self._catching_up = True  # with the indexes of segments that have none
+        self._holds = ArchiveHolds(writer)
         self.unwritten = Unwritten()
 
     def progress(self) -> WriteProgress:
@@ -108,7 +114,8 @@ class ArchiveWriterThread(threading.Thread):
             sequence=self._sequence, octets=free, epoch=writer.epoch, start=writer.start, end=writer.end,
             written=self._written, size=writer.size, segments=writer.segments, messages=self._messages,
             lost=self._lost + writer.lost, removed=self._removed, indexes=writer.indexes.written,
-            index_failures=writer.indexes.failed, trouble=self._trouble,
+            index_failures=writer.indexes.failed, holds=self._holds.found, held_bytes=self._holds.bytes,
+            overruled=self._holds.overruled, trouble=self._trouble,
         )  # fmt: skip
 
     def run(self) -> None:
@@ -274,7 +281,10 @@ class ArchiveWriterThread(threading.Thread):
         since = None
         if limits.archive_seconds_max:
             since = int((time.time() - limits.archive_seconds_max) * 1e6)
-        self._removed += len(self.writer.remove_old(size=limits.archive_bytes_max or None, since=since))
+        keeping = self._holds.look(limits)
+        size = limits.archive_bytes_max or None
+        self._removed += len(self.writer.remove_old(size=size, since=since, keeping=keeping))
+        self._holds.report()
         self.writer.roll_if_due()
 
     def _catch_up(self) -> None:

@@ -29,6 +29,7 @@ from fanlight_spark.jobs import charts, command, filesets, lakehouse
 from fanlight_spark.jobs.filesets import FileSet, Manifest
 from fanlight_spark.jobs.report import Report
 from fanlight_spark.jobs.roots import folder_name, kept, root
+from fanlight_spark.lakehouse.holding import Hold
 from fanlight_spark.positions import Bounds, Position, divide, position_at
 
 ROOTS_MAX: Final = 64  # times 24 hours: as many folders a day as a file system and a reader still like
@@ -83,6 +84,7 @@ def compact(
     roots_max: int = ROOTS_MAX,
     messages_max: int = MESSAGES_MAX,
     allow_loss: bool = False,
+    hold: Hold | None = None,
 ) -> list[FileSet]:
     """Compact the messages since the last run; the sets that were published. Raises ValueError, ArchiveError."""
     published = []
@@ -94,6 +96,8 @@ def compact(
             was, asked = getattr(manifest, name), getattr(new, name)
             if was != asked:
                 raise ValueError(f"{out} was made with {name} {was}, not {asked}: take another folder")
+        if hold is not None:
+            hold.at(Position.of(manifest.position))
         lost: list[Loss] = []  # since the last set
         bounds = Noting(fail_on_loss=not allow_loss, skip_corrupt=allow_loss, noted=lost)
         end = (archive.spans[-1].end if archive.spans else 0) if up_to is None else min(up_to, archive.end)
@@ -117,6 +121,8 @@ def compact(
             manifest = replace(manifest, roots=roots, position=position_at(archive, stop).json())
             manifest = folder.publish(manifest, aside, made)
             published.append(manifest.sets[-1])
+            if hold is not None:
+                hold.at(Position.of(manifest.position))
         if folder.manifest is None:
             folder.write(manifest)  # so that other jobs can read the folder before it has messages
     return published
@@ -237,6 +243,7 @@ def work(spark: SparkSession, options: argparse.Namespace) -> None:
     new = compact(
         spark, Path(options.input), options.out, up_to=options.up_to, filter=options.filter, syntax=options.syntax,
         roots_max=options.roots_max, messages_max=options.messages_max, allow_loss=options.allow_loss,
+        hold=lakehouse.hold(options),
     )  # fmt: skip
     report(options.out, new, f"{command.described(options)}, in {options.out}").write(options.out / command.REPORT)
     for one in new:

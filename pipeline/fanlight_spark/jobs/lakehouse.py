@@ -6,6 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from fanlight_spark.lakehouse.holding import Hold, name_of
+
 SETS, DELTA = "sets", "delta"
 FORMATS: Final = (SETS, DELTA)
 MIB: Final = 1024 * 1024
@@ -22,7 +24,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = "of the object store; else as its environment says (AWS_...)"
     add("--storage-option", type=_pair, action="append", default=[], metavar="KEY=VALUE", help=about)
     about = "messages of a commit, in memory; the job takes some three times as much (%(default)s)"
+    about = "name of the file by which the archive's retention waits for this job; by default made of --out"
+    add("--hold", metavar="NAME", help=about)
+    add("--no-hold", action="store_true", help="let retention remove what was not compacted")
     add("--commit-mib", type=_positive, default=256, metavar="MIB", help=about)
+
+
+def hold(options: argparse.Namespace) -> Hold | None:
+    """Raises ValueError."""
+    if options.no_hold:
+        return None
+    by = options.out if isinstance(options.out, str) else str(options.out.absolute())
+    return Hold(Path(options.input), options.hold or name_of(by), by)
 
 
 def compact(options: argparse.Namespace) -> int | None:
@@ -44,7 +57,9 @@ def compact(options: argparse.Namespace) -> int | None:
     def opened(archive: str) -> Any:
         return MessagesDelta(str(options.out), {"archive": archive, **about}, dict(options.storage_option))
 
-    run = partial(compacting.compact, up_to=options.up_to, filter=options.filter, syntax=options.syntax)
+    run = partial(
+        compacting.compact, up_to=options.up_to, filter=options.filter, syntax=options.syntax, hold=hold(options)
+    )
     messages = 0
     try:
         for one in run(Path(options.input), opened, allow_loss=options.allow_loss, lot_bytes=options.commit_mib * MIB):

@@ -4,6 +4,7 @@
     files       Parquet files of a table, on the disk before a commit names them; statistics
     delta       a Delta table: what is in it and how far it has got, in one commit
     compacting  from an archive to a table, exactly once
+    holding     has the archive's retention wait for it
 
 No Spark is needed or started: pyarrow writes the files, delta-rs (`deltalake`) the log.
 docs/pipeline-lakehouse.md is the page for users.

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from fanlight_archive import Archive, ArchiveError
 from fanlight_archive.reader import Where
+from fanlight_spark.lakehouse.holding import Hold
 from fanlight_spark.lakehouse.rows import LOT_BYTES, Lot, lots
 from fanlight_spark.positions import Bounds, Position, position_at
 from fanlight_spark.topics import index_of, matched
@@ -46,16 +47,19 @@ def compact(
     syntax: str = "amqp",
     allow_loss: bool = False,
     lot_bytes: int = LOT_BYTES,
+    hold: Hold | None = None,
 ) -> Iterator[Committed]:
     """Add what is new to a table, and say so commit by commit. Raises ValueError, ArchiveError, OSError.
 
-    opened: the table of an archive of this identity
+    opened: the table of an archive of this identity. hold: what has the archive's retention wait
     """
     where = None if filter is None else _where(filter, syntax)
     with Archive(source) as archive:
         table = opened(archive.id)
         bounds = Bounds(fail_on_loss=not allow_loss, skip_corrupt=allow_loss)
         position = table.position or position_at(archive, archive.start)
+        if hold is not None:
+            hold.at(position)
         first = bounds.offset_of(archive, position)
         closed = archive.spans[-1].end if archive.spans else 0
         end = closed if up_to is None else min(up_to, archive.end)
@@ -63,7 +67,10 @@ def compact(
             if where is None and lot.rows.num_rows + lot.messages_lost != lot.end - lot.first:
                 read, asked = lot.rows.num_rows, lot.end - lot.first
                 raise ArchiveError(f"{read:,} messages were read of {asked:,} from offset {lot.first} on")
-            files, size = table.append(lot, position_at(archive, lot.end))
+            position = position_at(archive, lot.end)
+            files, size = table.append(lot, position)
+            if hold is not None:
+                hold.at(position)
             lost = [str(loss.error) for loss in lot.lost]
             yield Committed(lot.first, lot.end, lot.rows.num_rows, lost, lot.messages_lost, files, size)
 

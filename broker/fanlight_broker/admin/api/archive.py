@@ -1,4 +1,4 @@
-"""The archive's segments, and the positions of those who read it."""
+"""The archive's segments, the positions of those who read it, and the holds that retention waits for."""
 
 from collections.abc import Generator, Mapping
 from functools import partial
@@ -17,6 +17,7 @@ SEGMENT: Final = shape(segment=TEXT, first=WHOLE, end=WHOLE, messages=WHOLE, byt
 REPLAY: Final = shape(replay=WHOLE, client=maybe(TEXT), user=maybe(TEXT), protocol=maybe(TEXT), namespace=TEXT,
                       queue=maybe(TEXT), filter=maybe(TEXT), syntax=TEXT, offset=maybe(WHOLE), behind=maybe(WHOLE),
                       messages=WHOLE)
+HOLD: Final = shape(hold=TEXT, by=TEXT, offset=WHOLE, epoch=WHOLE, behind=WHOLE, written=NUMBER, problem=maybe(TEXT))
 Row = Mapping[str, Any]
 
 
@@ -31,6 +32,8 @@ class ArchiveOperations:
                  _segments([]).parameters()),
             read("/archive/replays", "Who reads the archive, and how far", self.replays, page_of(REPLAY),
                  _replays([]).parameters()),
+            read("/archive/holds", "Readers that retention waits for", self.holds, page_of(HOLD),
+                 _holds([]).parameters()),
         )
 
     def _action(self, name: str) -> Any:
@@ -46,6 +49,9 @@ class ArchiveOperations:
     def replays(self, call: Call) -> Generator[None, None, dict[str, Any]]:
         return _replays(self._action("archive_replays")()).page(call)
 
+    def holds(self, call: Call) -> Generator[None, None, dict[str, Any]]:
+        return _holds(self._action("archive_holds")()).page(call)
+
 
 def _segments(rows: list[Row]) -> Listing[Row]:
     return _listing(rows, "first", ("first", "end", "messages", "bytes", "earliest", "latest"), ("segment",), ())
@@ -54,6 +60,10 @@ def _segments(rows: list[Row]) -> Listing[Row]:
 def _replays(rows: list[Row]) -> Listing[Row]:
     named = ("client", "user", "namespace", "queue")
     return _listing(rows, "replay", ("offset", "behind", "messages", *named), ("client", "user", "queue"), named)
+
+
+def _holds(rows: list[Row]) -> Listing[Row]:
+    return _listing(rows, "hold", ("offset", "behind", "written"), ("hold", "by"), ("hold",))
 
 
 def _listing(
