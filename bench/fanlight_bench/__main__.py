@@ -12,6 +12,7 @@
     python -m fanlight_bench isolation ...            what one user at full speed costs another
     python -m fanlight_bench dashboard ...            what an open page of the dashboard costs the broker
     python -m fanlight_bench pipeline ...             the archive in Spark: see pipeline/__main__.py
+    python -m fanlight_bench planted ...              what the job silence finds of faults planted in real data
     python -m fanlight_bench start ...                how long a broker takes to listen, and its memory at rest
     python -m fanlight_bench sizing ...               what a broker keeps for each session, message, connection
     python -m fanlight_bench tls-memory ...           what a connection by TLS takes of its memory
@@ -36,6 +37,7 @@ COMMANDS = {
     "isolation": "what one user at full speed costs another",
     "dashboard": "what an open page of the dashboard costs the broker",
     "pipeline": "the archive in Spark",
+    "planted": "what the job silence finds of faults planted in real data",
     "start": "how long a broker takes to listen, and its memory at rest",
     "sizing": "what a broker keeps in memory for each session, message, connection",
     "tls-memory": "what a connection by TLS takes of its memory",
@@ -84,6 +86,10 @@ def main(arguments: list[str] | None = None) -> int:
         from fanlight_bench.pipeline.__main__ import main as pipeline
 
         return pipeline(rest)
+    if command == "planted":
+        from fanlight_bench.pipeline.planted import main as planted
+
+        return planted(rest)
     if command == "start":
         from fanlight_bench.start import main as start
 

@@ -23,7 +23,7 @@ class Asked(NamedTuple):
     end: int
     zone: str = "UTC"
     factor: float = 8
-    score: float = 6
+    score: float = 4
     least: int = 20
     whole: bool = False
 

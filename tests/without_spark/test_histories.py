@@ -28,23 +28,12 @@ def judged(rows: list[Row], asked: Asked) -> dict[str, set[Found]]:
         by_name[name].append((at, size))
     found = {}
     for name, messages in by_name.items():
-        one = history(sorted(messages), clock)
-        if some := findings(one, clock, Rules(asked.factor, asked.score, asked.least)):
+        rules = Rules(asked.factor, asked.score, asked.least)
+        times, octets = np.array(sorted(messages)).T
+        one = History.of(times, octets, clock, rules)
+        if some := findings(one, clock, rules):
             found[name] = {(each.what, each.begin, each.end) for each in some}
     return found
-
-
-def history(messages: list[tuple[int, int]], clock: Clock) -> History:
-    at = np.array([at for at, _ in messages])
-    places = np.searchsorted(clock.starts, at, side="right") - 1
-    windows = np.unique(places)
-    counts = np.bincount(places, minlength=len(clock.starts))[windows]
-    octets = np.bincount(places, [size for _, size in messages], minlength=len(clock.starts))[windows].astype(np.int64)
-    gaps = np.diff(clock.live(at))
-    before = at[1:] < clock.recent
-    long = gaps >= 40 * SECOND
-    return History(int(at[0]), int(at[-1]), windows, counts, octets, at[:-1][long], at[1:][long],
-                   usual_gap(gaps[before]), int(before.sum()))  # fmt: skip
 
 
 def every(step: int, begin: int, end: int, name: str = "a", size: int = 100) -> list[Row]:
@@ -153,5 +142,6 @@ def test_what_is_found_in_the_real_prices_is_what_plain_python_finds() -> None:
 
 def test_a_finding_says_how_far_it_is_from_what_was_usual() -> None:
     clock = Clock.of(np.arange(BASE, BASE + 10 * HOUR, HOUR), HOUR, BASE + 5 * HOUR, BASE + 10 * HOUR - MINUTE)
-    one = history([(at, size) for _, at, size in every(MINUTE, BASE, BASE + 6 * HOUR)], clock)
+    times = np.arange(BASE, BASE + 6 * HOUR, MINUTE)
+    one = History.of(times, np.full(len(times), 100), clock, Rules())
     assert findings(one, clock, Rules()) == [Finding("silent", BASE + 6 * HOUR - MINUTE, None, MINUTE, 4 * HOUR, 240.0)]
