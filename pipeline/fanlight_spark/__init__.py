@@ -13,6 +13,7 @@
     functions  filters and selectors in SQL                 askers     who published, as rules may ask
     tables     payloads as typed columns                    decoding   the same without Spark: formats, types, times
     catalog    CREATE TABLE ... USING fanlight              lakehouse an archive as a Delta table, without Spark
+    kafka      a bridge to and from Kafka                   message    what is published, and its headers
     judging    what two files of permissions decide         decisions  the same of all that was archived
 
 It imports the archive's format, the matcher, the permissions and, for a running broker, the SDK; nothing of the broker

@@ -11,7 +11,7 @@ and nothing said where it does not. There are no tombstones: who means an empty 
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from pyspark.sql.types import (
     ArrayType,
@@ -22,19 +22,9 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from fanlight_spark.message import CONTENT_TYPE, CORRELATION, SYNTAXES, Outgoing, as_text, headers_of
+
 COLUMNS: Final = ("topic", "value", "headers", "syntax", "content_type", "reply_topic", "correlation")
-CONTENT_TYPE, CORRELATION = "content-type", "correlation-id"  # headers of the protocol (section 3.3)
-SYNTAXES: Final = {"amqp": 0, "mqtt": 1}
-
-
-class Outgoing(NamedTuple):
-    """A message, as the SDK's encoder takes it."""
-
-    topic: str
-    payload: bytes
-    headers: dict[str, Any] | None
-    syntax: int
-    reply: str | None
 
 
 class Rows:
@@ -84,11 +74,11 @@ class Rows:
                 yield Outgoing(topic, payload, None, syntax, None)
                 continue
             headers, content_type, reply, correlation = extra
-            collected = _headers(headers)
+            collected = headers_of(headers)
             if content_type is not None:
                 collected[CONTENT_TYPE] = content_type
             if correlation is not None:
-                collected[CORRELATION] = _text(correlation)
+                collected[CORRELATION] = as_text(correlation)
             yield Outgoing(topic, payload, collected or None, syntax, reply or None)
 
 
@@ -128,28 +118,3 @@ def _syntax(name: str | None, row: int) -> int:
         return SYNTAXES[name]
     except KeyError:
         raise ValueError(f"row {row} of the partition: syntax is {name!r}; give amqp or mqtt") from None
-
-
-def _headers(given: Any) -> dict[str, Any]:
-    """A name's second value makes an array of it, as in the protocol. Maps come from Arrow as pairs."""
-    collected: dict[str, Any] = {}
-    for one in given or ():
-        name, value = (one["key"], one["value"]) if isinstance(one, dict) else one
-        value = _text(value)
-        if name not in collected:
-            collected[name] = value
-        elif isinstance(collected[name], list):
-            collected[name].append(value)
-        else:
-            collected[name] = [collected[name], value]
-    return collected
-
-
-def _text(value: str | bytes | None) -> str | bytes | None:
-    """Octets as text where they are text: what was published as text, and archived as octets, is text again."""
-    if not isinstance(value, bytes):
-        return value
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value

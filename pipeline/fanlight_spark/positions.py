@@ -101,7 +101,7 @@ class Bounds:
         if position.archive != archive.id:
             raise ArchiveError(
                 f"a position in archive {position.archive}, and this one is {archive.id}: start a query for another "
-                "archive with a new checkpoint"
+                "archive with a new checkpoint, a bridge with another name"
             )
         try:
             archive.check(position.epoch, position.offset)

@@ -13,13 +13,16 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from fanlight_spark.broker import sdk
-from fanlight_spark.outgoing import Outgoing
+from fanlight_spark.message import Outgoing
 
 if TYPE_CHECKING:
     from fanlight_spark.broker import Connection
+
+Mark = tuple[str, int, int]  # producer, batch, sequence: docs/native-protocol.md, 3.8
 
 WINDOW: Final = 8_192  # messages: at 20 ms to the broker and back, and a receipt each, 400,000/s
 WINDOW_BYTES: Final = 16 * 1024 * 1024
@@ -34,11 +37,11 @@ class Marking:
 
 
 class Refused(Exception):
-    """The broker will not have a message: `row`, from 0, of those that were given, and why."""
+    """The broker will not have a message: `row`, from 0, of those that were given, its mark, and why."""
 
-    def __init__(self, row: int, topic: str, reason: Exception) -> None:
+    def __init__(self, row: int, topic: str, reason: Exception, mark: Mark | None = None) -> None:
         super().__init__(f"row {row} of the partition, to {topic!r}, was refused: {reason}")
-        self.row = row
+        self.row, self.topic, self.reason, self.mark = row, topic, reason, mark
 
 
 class Publisher:
@@ -51,13 +54,15 @@ class Publisher:
         window: int = WINDOW,
         window_bytes: int = WINDOW_BYTES,
         marking: Marking | None = None,
+        marked: bool = False,
     ) -> None:
-        """Raises Unsupported for marks that the broker does not know."""
+        """marking: the rows are numbered. marked: their marks are given. Raises Unsupported for marks that the broker
+        does not know."""
         self._connection = connection
         self._client = connection.client
-        self._marking = marking
+        self._marking, self._marked = marking, marked or marking is not None
         self._window, self._window_bytes = window, window_bytes
-        self._waiting: deque[tuple[Outgoing, asyncio.Future[Any]]] = deque()
+        self._waiting: deque[tuple[Outgoing, Mark | None, asyncio.Future[Any]]] = deque()
         self._bytes = 0
         self.acknowledged = 0
         """The number of messages, from the first, whose receipts have arrived."""
@@ -67,13 +72,19 @@ class Publisher:
         """Messages that the broker says it had taken before."""
         self._check_marks()
 
-    async def publish(self, messages: Iterable[Outgoing]) -> None:
-        """Take them all into the window. Raises Refused, RequestTimeout, and why there will be no connection again."""
-        for message in messages:
-            while self._waiting and (self._full or _failed(self._waiting[-1][1])):
+    async def publish(self, messages: Iterable[Outgoing], marks: Iterable[Mark] | None = None) -> None:
+        """Take them all into the window. Raises Refused, RequestTimeout, and why there will be no connection again.
+
+        marks: of each message, in their order; without them those of the rows, if there is a marking
+        """
+        for message, mark in zip(messages, repeat(None) if marks is None else marks, strict=False):
+            while self._waiting and (self._full or _failed(self._waiting[-1][2])):
                 await self._receipt()
             self._bytes += len(message.payload)
-            self._waiting.append((message, self._ask(message, self.acknowledged + len(self._waiting))))
+            row = self.acknowledged + len(self._waiting)
+            if self._marking is not None:
+                mark = (self._marking.producer, self._marking.batch, row)
+            self._waiting.append((message, mark, self._ask(message, mark, row)))
 
     async def settle(self) -> None:
         """Wait until every one has its receipt. Raises as `publish`."""
@@ -89,7 +100,7 @@ class Publisher:
         from fanlight import BrokerError, ConnectionLost, RequestTimeout
 
         seconds = self._connection.address.timeout
-        message, answer = self._waiting[0]
+        message, mark, answer = self._waiting[0]
         try:
             async with asyncio.timeout(seconds):
                 await asyncio.shield(answer)
@@ -97,7 +108,7 @@ class Publisher:
             await self._again()
             return
         except BrokerError as error:
-            raise Refused(self.acknowledged, message.topic, error) from error
+            raise Refused(self.acknowledged, message.topic, error, mark) from error
         except TimeoutError as error:
             raise RequestTimeout(
                 f"no receipt for row {self.acknowledged} of the partition within {seconds:g} s (option timeout); "
@@ -105,7 +116,7 @@ class Publisher:
                 details={"seconds": seconds},
             ) from error
         while self._waiting:
-            message, answer = self._waiting[0]
+            message, _, answer = self._waiting[0]
             if not answer.done() or _failed(answer):
                 break
             self._waiting.popleft()
@@ -119,18 +130,17 @@ class Publisher:
         self._check_marks()
         waiting, self._waiting = self._waiting, deque()
         self.again += len(waiting)
-        for message, _ in waiting:
-            self._waiting.append((message, self._ask(message, self.acknowledged + len(self._waiting))))
+        for message, mark, _ in waiting:
+            row = self.acknowledged + len(self._waiting)
+            self._waiting.append((message, mark, self._ask(message, mark, row)))
 
-    def _ask(self, message: Outgoing, row: int) -> "asyncio.Future[Any]":
+    def _ask(self, message: Outgoing, mark: Mark | None, row: int) -> "asyncio.Future[Any]":
         """Publish one. If there is no connection just now, its future says so when its turn comes."""
         from fanlight import BrokerError, ConnectionLost
         from fanlight.codec import check_headers
 
-        link, mark = self._client.link, None
+        link = self._client.link
         try:
-            if self._marking is not None:
-                mark = (self._marking.producer, self._marking.batch, row)
             if message.headers is not None:
                 check_headers(message.headers)
             return link.ask(lambda request: link.encoder.publish(*message, request=request, mark=mark))
@@ -140,12 +150,12 @@ class Publisher:
             lost.exception()  # seen: the next receipt that is waited for is of an older one
             return lost
         except (BrokerError, ValueError, TypeError) as error:
-            raise Refused(row, message.topic, error) from error
+            raise Refused(row, message.topic, error, mark) from error
 
     def _check_marks(self) -> None:
         from fanlight.marks import FEATURE
 
-        if self._marking is not None and FEATURE not in (self._client.info.get("features") or ()):
+        if self._marked and FEATURE not in (self._client.info.get("features") or ()):
             raise sdk().Unsupported(
                 "this broker knows no marks, and a row that is published again would be taken again: "
                 "with the option marks=false the sink publishes at least once"

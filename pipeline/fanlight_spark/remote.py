@@ -18,7 +18,7 @@ from fanlight_archive import SCHEMA, ArchiveError, Gone, Loss
 from fanlight_archive.arrow import pa
 from fanlight_archive.reader import TIME_MAX, Lost, Where, within
 from fanlight_spark.broker import Address, Connection, sdk
-from fanlight_spark.outgoing import CONTENT_TYPE, CORRELATION
+from fanlight_spark.message import CONTENT_TYPE, CORRELATION
 
 if TYPE_CHECKING:
     from fanlight import Replay

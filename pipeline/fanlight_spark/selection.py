@@ -10,19 +10,21 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import matchcore
 from fanlight_archive import Archive
 from fanlight_archive.arrow import pa, pc
 from fanlight_archive.indexes import read_index
 from fanlight_archive.manifest import Span
-from fanlight_spark.pushdown import Wanted
 from fanlight_spark.topics import matched, wants
 from matchcore.message_index import IndexedSegments, MessageLookup, prefixes_of
 from matchcore.message_rows import MessageRows
 from matchcore.row_screener import RowScreener
 from matchcore.selector import Selector
+
+if TYPE_CHECKING:
+    from fanlight_spark.pushdown import Wanted  # it needs Spark
 
 log: Final = logging.getLogger(__name__)
 
@@ -37,7 +39,7 @@ class Selection:
 
     def __init__(
         self, filter: tuple[str, str] | None, index: matchcore.FrozenIndex | None, selector: Selector | None,
-        wanted: Wanted | None,
+        wanted: "Wanted | None" = None,
     ) -> None:
         self._filter, self._index, self._selector = filter, index, selector
         self._conditions = wanted if wanted is not None and wanted.topics else None
