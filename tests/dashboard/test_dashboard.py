@@ -19,6 +19,7 @@ from fanlight_bench.launch import fanlightd
 from tests.conftest import StartBroker, TestBroker
 from tests.dashboard.browser import PHONE, Browser
 from tests.dashboard.world import World, world
+from tests.interop.bridged import bridge, route, write_bridges
 
 ALICE, VIOLA, NOBODY = "alice", "viola", "nobody"  # may do all, may look, may neither
 PASSWORD = "as you like it"
@@ -57,10 +58,12 @@ PAGES = {
     "dead-letters": ("deadletters", ("dead.billing", "billing-dead: ")),
     "archive": ("archive", ("Messages", "offsets 0 to", "Replay a window")),
     "connections": ("connections", ("desk-nasdaq", "fanlight-python", "Kick")),
-    "sessions": ("sessions", ("sessions",)),
+    "sessions": ("sessions", ("bridge:headquarters", "1 session")),
     "subscriptions": ("subscriptions?view=redundant", ("stock.nasdaq.AAPL", "Covered by")),
     "slow-consumers": ("slow", ("Nobody falls behind.",)),
     "permissions": ("permissions", ("Try a decision", "nobody may publish secrets", "never")),
+    "bridges": ("bridges", ("headquarters", "up", "MQTT 5.0", "Pause")),
+    "events": ("events", ("Listening.", "slow consumer")),
     "settings": ("settings", ("native_port", "flag --native-port", "needs a restart")),
     # The last, when there is some history.
     "overview": ("overview", ("Messages in", "Delay of the event loop", "Limits", "subscriptions bytes")),
@@ -80,7 +83,11 @@ def broker(start_module_broker: StartBroker) -> Iterator[TestBroker]:
     folder = Path(tempfile.mkdtemp(prefix="fanlight-"))
     permissions = folder / "permissions.toml"
     permissions.write_text(PERMISSIONS + "".join(f'{action} = "allow"\n' for action in EVERYBODY_MAY))
-    started = start_module_broker(data=folder / "data", archive=folder / "archive", permissions=permissions)
+    far = start_module_broker()
+    bridges = write_bridges(folder / "bridges.toml", [bridge("headquarters", far.mqtt_port, route("transit/#"))])
+    started = start_module_broker(
+        data=folder / "data", archive=folder / "archive", permissions=permissions, bridges=bridges
+    )
     yield started
     assert started.terminate() == 0
     shutil.rmtree(folder)
@@ -153,6 +160,27 @@ def test_a_client_is_kicked_after_a_question(browser: Browser, busy: World) -> N
     browser.shows("victim was disconnected.", "No connections like this.")
     with pytest.raises(sync.FanlightError, match="spring cleaning"):
         victim.flush()
+
+
+def test_a_bridge_is_paused_and_goes_on(browser: Browser, busy: World) -> None:
+    browser.open(busy.broker.http_url, "bridges")
+    browser.press("Routes of headquarters")
+    browser.shows("Routes of headquarters", "transit/#")
+    browser.press("Close", "dialog button")
+    browser.press("Pause headquarters")
+    browser.press("Pause", "dialog button.main")
+    browser.shows("headquarters is paused.", "Resume")
+    browser.press("Resume headquarters")
+    browser.shows("headquarters goes on.", "Reconnect")
+
+
+def test_events_are_shown_as_they_happen(browser: Browser, busy: World) -> None:
+    browser.open(busy.broker.http_url, "events")
+    browser.press("", "input[value=connect]")
+    browser.shows("Listening.")
+    busy.client("somebody-new")
+    browser.shows("client connected", "client somebody-new")
+    browser.picture("events")
 
 
 def test_a_queue_is_looked_into_and_purged(browser: Browser, busy: World) -> None:
@@ -305,6 +333,14 @@ def test_the_page_goes_on_after_a_restart_of_the_broker(
     first = start_broker(data=tmp_path / "data")
     browser.open(first.http_url, "overview")
     browser.shows("Live", "Messages in")
+    with sync.connect(first.url, name="guest", reconnect=False) as guest:
+        browser.press("Drain…")
+        browser.write("seconds", "1", within="dialog")
+        browser.press("Drain", "dialog button.main")
+        browser.shows("The broker drains: it lets nobody in.")
+        browser.until(lambda: not guest.connected or None, "a client that has gone")
+        browser.press("Let clients in again", "main button")
+        browser.gone("it lets nobody in")
     port = first.addresses["http"][1]
     first.terminate()
     browser.shows("No connection to the broker")

@@ -84,6 +84,7 @@ async def test_by_default_a_slow_subscriber_costs_only_itself(start_broker: Star
         entry = await slow_consumer(broker)
         assert entry["dropped"] == dropped
         assert entry["held_publishers_seconds"] > 0
+        assert entry["slow_seconds"] > 0
         # However late a busy machine's timer is, it is one hold, which ended before it drained, and no other came.
         assert seen["publishers_paused"] == 1
         assert [held for _, held, *_ in publisher.notices] == [True, False]

@@ -146,6 +146,8 @@ class Flow:
             return
         if not client.slow:
             client.slow = True
+            if self.ledger.clock is not None:
+                client.slow_since = self.ledger.clock()
             self.slow_consumers += 1
             log.warning(
                 "slow_consumer", connection=client.number, client=client.subscriber.name, address=client.address,

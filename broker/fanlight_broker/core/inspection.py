@@ -343,7 +343,8 @@ class BrokerInspection:
 
     def slow_consumers(self, *, limit: int) -> Sequence[View]:
         """Clients that are behind: dropping, blocking, or with an outbox over half full."""
-        views, awake = [], self._broker.ledger.awake(self._clock())
+        views, ledger = [], self._broker.ledger
+        awake, now = ledger.awake(self._clock()), None if ledger.clock is None else ledger.clock()
         for client in self._broker.everybody:
             reason = slowness(client)
             if reason is not None:
@@ -354,6 +355,8 @@ class BrokerInspection:
                         "outbox_bytes": client.outbox.size + client.outbox.awaiting_credit,
                         "limit": client.outbox.limit, "dropped": dropped_of(client), "reason": reason,
                         "held_publishers_seconds": seconds_held(client, CONSUMER, awake),
+                        "slow_seconds": None if client.slow_since is None or now is None
+                        else round(now - client.slow_since, 3),
                     }
                 )
         return nlargest(limit, views, key=lambda view: (view["dropped"], view["outbox_bytes"]))

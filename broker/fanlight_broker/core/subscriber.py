@@ -157,6 +157,7 @@ class Client(Owner):
     memberships: tuple[Membership, ...] = ()
     parts: tuple[Share, ...] = ()  # shares in which its connection counts, its principal's first
     slow: bool = False  # its outbox or its session's queue was full at least once
+    slow_since: float | None = None  # when that was first, by the ledger's clock
     hold_times: dict[int, HoldTime] = field(default_factory=dict)  # by whose time a hold takes: core.flow
 
     def hold_time(self, kind: int) -> HoldTime:

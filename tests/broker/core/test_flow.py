@@ -208,6 +208,7 @@ def test_who_holds_is_shown_with_its_time_and_who_is_held_too() -> None:
     (entry,) = inspection.slow_consumers(limit=10)
     assert (entry["connection"], entry["reason"]) == (slow.number, "holds publishers back")
     assert entry["held_publishers_seconds"] == pytest.approx(0.05)
+    assert entry["slow_seconds"] is None  # nothing was full yet
     by_number = {view["connection"]: view for view in inspection.connections(offset=0, limit=10)}
     assert by_number[publisher.number]["held"]
     assert by_number[publisher.number]["held_seconds"] == pytest.approx(0.05)

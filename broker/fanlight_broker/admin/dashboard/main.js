@@ -10,9 +10,11 @@ import {showLogin} from "./login.js";
 import {forget, loginNeeded} from "./live.js";
 import {theme} from "./theme.js";
 import * as archive from "./archive.js";
+import * as bridges from "./bridges.js";
 import * as connections from "./connections.js";
 import * as deadletters from "./deadletters.js";
 import * as explain from "./explain.js";
+import * as happenings from "./happenings.js";
 import * as overview from "./overview.js";
 import * as permissions from "./permissions.js";
 import * as queues from "./queues.js";
@@ -22,12 +24,12 @@ import * as slow from "./slow.js";
 import * as subscriptions from "./subscriptions.js";
 import * as topics from "./topics.js";
 
-const PAGES = {overview, topics, explain, queues, deadletters, archive, connections, sessions, subscriptions, slow, permissions, settings};
+const PAGES = {overview, topics, explain, queues, deadletters, archive, connections, sessions, subscriptions, slow, bridges, events: happenings, permissions, settings};
 const GROUPS = {
   "": ["overview"],
   Messages: ["topics", "explain", "queues", "deadletters", "archive"],
   Clients: ["connections", "sessions", "subscriptions", "slow"],
-  Broker: ["permissions", "settings"],
+  Broker: ["events", "bridges", "permissions", "settings"],
 };
 
 const main = document.getElementById("main");

@@ -1,14 +1,15 @@
 // Overview: is all well, how much goes through, and what is near its limit.
 
-import {every, get} from "./api.js";
+import {every, get, send} from "./api.js";
 import {lines} from "./chart.js";
-import {fill, h, head} from "./dom.js";
+import {ask, attempt, notice} from "./dialog.js";
+import {field, fill, h, head} from "./dom.js";
 import {bytes, count, percent, seconds, short, words} from "./format.js";
 import {History} from "./history.js";
 
 export const title = "Overview";
 
-export function render(main, {failed}) {
+export function render(main, {failed, who}) {
   const history = new History();
   const tiles = h("div", {class: "tiles"});
   const health = h("div");
@@ -24,7 +25,8 @@ export function render(main, {failed}) {
     cpu: lines("Processor", {names: ["of one core"], show: percent}),
     drops: lines("Dropped and expired messages", {names: ["dropped"], show: short, unit: "/s"}),
   };
-  fill(main, head(title, "The last hour of this broker, a sample every five seconds."), health, tiles,
+  const drained = h("span");
+  fill(main, head(title, "The last hour of this broker, a sample every five seconds.", h("span", {class: "grow"}), drained), health, tiles,
     h("div", {class: "grid"}, Object.values(charts).map((each) => each.element)),
     h("div", {class: "grid"},
       h("section", {class: "card"}, h("h2", null, "Limits"), bars),
@@ -73,6 +75,7 @@ export function render(main, {failed}) {
 
   async function limits(signal) {
     const {limits: found, unwell, draining} = await get("api/v1/overview", {}, signal);
+    fill(drained, who.write && h("button", {type: "button", onclick: draining ? open : drain}, draining ? "Let clients in again" : "Drain…"));
     fill(health, draining && h("div", {class: "banner warn"}, "The broker drains: it lets nobody in."), unwell.map((part) => h("div", {class: "banner"}, `The ${part} has a problem. The log says which.`)));
     fill(bars, found.filter(({most}) => most > 0).map(({limit, used, most}) => {
       const [name, part] = [limit.replace(/_max$/, ""), used / most];
@@ -84,6 +87,25 @@ export function render(main, {failed}) {
           "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": Math.round(100 * part)}, filled),
         h("span", {class: "number"}, `${show(used)} of ${show(most)}`)];
     }));
+  }
+
+  async function drain() {
+    const stop = h("input", {type: "checkbox", name: "stop", value: "true"});
+    const given = await ask({title: "Drain this broker?", action: "Drain", danger: true,
+      text: "It lets nobody in and says goodbye to all clients, who connect elsewhere. What is kept for them stays in the store.",
+      content: h("div", {class: "form"}, field("Seconds that they have", h("input", {name: "seconds", type: "number", min: "0", value: "30", required: true}), {class: "full"}),
+        h("label", {class: "inline full"}, stop, h("span", null, "then end the process, for a restart")))});
+    if (given && await attempt(() => send("POST", "api/v1/drain", {seconds: Number(given.seconds), stop: Boolean(given.stop)}))) {
+      notice("The broker drains.", given.stop ? null : open);
+      await limits().catch(failed);
+    }
+  }
+
+  async function open() {
+    if (await attempt(() => send("DELETE", "api/v1/drain"))) {
+      notice("Clients are let in again.");
+      await limits().catch(failed);
+    }
   }
 
   return every(5_000, async (signal) => {

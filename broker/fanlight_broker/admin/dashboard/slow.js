@@ -19,11 +19,11 @@ export function render(main, {failed}) {
     failed(null);
     fill(body, rows.length === 0 ? h("p", {class: "empty"}, "Nobody falls behind.") : h("div", {class: "scroll"}, h("table", null,
       h("thead", null, h("tr", null, ["Client", "What is wrong", "What the broker does"].map((each) => h("th", {scope: "col"}, each)),
-        ["Unsent", "Of its limit", "Dropped", "Publishers held"].map((each) => h("th", {scope: "col", class: "number"}, each)))),
+        ["Full first", "Unsent", "Of its limit", "Dropped", "Publishers held"].map((each) => h("th", {scope: "col", class: "number"}, each)))),
       h("tbody", null, rows.map((row) => h("tr", null,
         h("td", null, h("a", {href: `#/connections?${new URLSearchParams({q: row.client})}`}, row.client), h("div", {class: "muted small"}, row.address)),
         h("td", null, badge(row.reason, "warn")), h("td", null, POLICIES[row.policy] ?? row.policy),
-        h("td", {class: "number"}, bytes(row.outbox_bytes)), h("td", {class: "number"}, percent(row.outbox_bytes / row.limit)),
+        h("td", {class: "number"}, row.slow_seconds === null ? "not yet" : `${seconds(row.slow_seconds)} ago`), h("td", {class: "number"}, bytes(row.outbox_bytes)), h("td", {class: "number"}, percent(row.outbox_bytes / row.limit)),
         h("td", {class: "number"}, count(row.dropped)), h("td", {class: "number"}, seconds(row.held_publishers_seconds))))))));
   }, failed);
 }
