@@ -6,7 +6,6 @@ import subprocess
 import sys
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 import pyarrow.compute as pc  # type: ignore[import-untyped, unused-ignore]
@@ -20,29 +19,7 @@ from fanlight_spark.lakehouse.delta import MessagesDelta, Overtaken
 from fanlight_spark.lakehouse.holding import Hold, name_of
 from fanlight_spark.lakehouse.rows import sorted_rows
 from tests.archive.messages import batch
-
-
-def filled(folder: Path, rows: int, *, first: int = 0, size: int = 50, topic: str = "stock.AAPL") -> Path:
-    """An archive with closed segments of `size` messages, the last one open."""
-    writer = Writer(folder)
-    for at in range(first, first + rows, size):
-        if at > first:
-            writer.roll()
-        writer.append(batch(at, size, topic=topic))
-    writer.abandon()
-    return folder
-
-
-def run(folder: Path, out: Path, **options: Any) -> list[compacting.Committed]:
-    def opened(archive: str) -> MessagesDelta:
-        about = {"archive": archive, "filter": options.get("filter"), "syntax": None}
-        return MessagesDelta(str(out), about, {})
-
-    return list(compacting.compact(folder, opened, **options))
-
-
-def rows_of(out: Path) -> Any:
-    return DeltaTable(str(out)).to_pyarrow_table().sort_by("offset")
+from tests.without_spark.lakes import filled, rows_of, run
 
 
 def test_what_is_closed_becomes_a_delta_table_and_a_repetition_adds_only_what_is_new(tmp_path: Path) -> None:
@@ -178,30 +155,35 @@ def test_a_hold_that_cannot_be_written_is_a_warning(tmp_path: Path, caplog: pyte
 
 KILLED = """
 import sys
-from datetime import date
 from pathlib import Path
 from fanlight_spark.lakehouse import compacting
 from fanlight_spark.lakehouse.delta import MessagesDelta
 
 source, out = sys.argv[1:]
-opened = lambda archive: MessagesDelta(out, {"archive": archive, "filter": None, "syntax": None}, {})
 print("begins", flush=True)
+table = None
+def opened(archive):
+    global table
+    table = MessagesDelta(out, {"archive": archive, "filter": None, "syntax": None}, {})
+    return table
 for one in compacting.compact(Path(source), opened, lot_bytes=1):
     print(one.end, flush=True)
+    for merged in table.merge(1 << 30):
+        print(merged, flush=True)
 """
 
 
 def test_killed_at_random_points_every_message_is_there_once(tmp_path: Path) -> None:
-    """SIGKILL behind a random commit, or in the middle of the next one: the next run goes on from what is committed."""
+    """SIGKILL after a line of its output, or in the middle of the next commit or merge: the next run goes on there."""
     folder, out = filled(tmp_path / "archive", 2_000), tmp_path / "out"
     draw = random.Random(20)
-    for _ in range(4):
+    for _ in range(5):
         command = [sys.executable, "-c", KILLED, str(folder), str(out)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as killed:
             assert killed.stdout is not None
-            for _ in range(draw.randrange(1, 8)):
+            for _ in range(draw.randrange(1, 10)):
                 killed.stdout.readline()
-            for _ in range(draw.randrange(200_000)):  # some part of a commit's time
+            for _ in range(draw.randrange(400_000)):  # some part of a commit's time
                 pass
             killed.send_signal(signal.SIGKILL)
         if (out / "_delta_log").exists():

@@ -25,10 +25,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from fanlight_archive import Archive, Loss
-from fanlight_spark.jobs import charts, command, filesets, lakehouse
+from fanlight_spark.jobs import charts, command, filesets
 from fanlight_spark.jobs.filesets import FileSet, Manifest
 from fanlight_spark.jobs.report import Report
 from fanlight_spark.jobs.roots import folder_name, kept, root
+from fanlight_spark.lakehouse import command as lakehouse
 from fanlight_spark.lakehouse.holding import Hold
 from fanlight_spark.positions import Bounds, Position, divide, position_at
 
@@ -237,7 +238,7 @@ def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
             spark.conf.unset(name) if was is None else spark.conf.set(name, was)
 
 
-def work(spark: SparkSession, options: argparse.Namespace) -> None:
+def work(spark: SparkSession, options: argparse.Namespace) -> int:
     if not command.is_archive(options.input):
         raise ValueError(f"{options.input}: no archive; compact reads an archive's folder, not a broker or Parquet")
     new = compact(
@@ -251,6 +252,7 @@ def work(spark: SparkSession, options: argparse.Namespace) -> None:
         less = f"; {one.messages_lost:,} lost" if one.lost else ""
         print(f"{span}: {one.messages:,} messages, {one.files:,} files, {one.bytes:,} bytes{less}")
     print(f"{sum(one.messages for one in new):,} messages added; {options.out / command.REPORT}")
+    return command.code(options, sum(one.messages_lost for one in new))
 
 
 def main(arguments: Sequence[str] | None = None, spark: SparkSession | None = None) -> int:
@@ -261,6 +263,10 @@ def main(arguments: Sequence[str] | None = None, spark: SparkSession | None = No
     add("--roots-max", type=count, default=ROOTS_MAX, metavar="N", help="roots that get a folder (%(default)s)")
     add("--messages-max", type=positive, default=MESSAGES_MAX, metavar="N", help="of a set, some (%(default)s)")
     add("--allow-loss", action="store_true", help="leave out messages that are gone or damaged, and write down which")
+    about = "sets of Parquet by Spark, or a table with a log (%(default)s)"
+    add("--format", choices=(lakehouse.SETS, *lakehouse.TABLES), default=lakehouse.SETS, help=about)
+    command.add_threshold(parser, "messages were lost")
+    lakehouse.add_hold(add)
     lakehouse.add_arguments(parser)
     return command.run(parser, work, arguments, spark, alone=lakehouse.compact)
 

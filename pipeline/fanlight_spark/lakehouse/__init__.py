@@ -5,6 +5,8 @@
     delta       a Delta table: what is in it and how far it has got, in one commit
     compacting  from an archive to a table, exactly once
     holding     has the archive's retention wait for it
+    small_files which files of a table become one
+    command     the command lines
 
 No Spark is needed or started: pyarrow writes the files, delta-rs (`deltalake`) the log.
 docs/pipeline-lakehouse.md is the page for users.

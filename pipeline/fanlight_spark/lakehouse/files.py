@@ -8,6 +8,7 @@ import os
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +23,13 @@ ROW_GROUP_BYTES: Final = 16 * 1024 * 1024  # before compression: what a reader o
 ROW_GROUP_ROWS: Final = (1_024, 131_072)
 SKIPPED_BY: Final = ("offset", "timestamp", "topic", "root", "client")  # columns with statistics in the log
 TEXT_MAX: Final = 64  # letters of a text in the statistics
+SIZE: Final = b"fanlight.bytes"  # in a file's footer: of its rows in memory
 LAST_LETTER: Final = "\U0010ffff"
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    bytes: int  # of its rows in memory
 
 
 class Files:
@@ -35,6 +42,7 @@ class Files:
     def write(self, rows: Any, day: date) -> tuple[str, int]:
         """A new file with these rows, without their `date`, which its folder has. (path, bytes)."""
         rows = rows.drop_columns(["date"])
+        rows = rows.replace_schema_metadata({SIZE: str(rows.nbytes)})
         path = f"date={day.isoformat()}/part-{secrets.token_hex(16)}.zstd.parquet"
         low, high = ROW_GROUP_ROWS
         group = max(low, min(high, ROW_GROUP_BYTES * rows.num_rows // max(rows.nbytes, 1)))
@@ -52,6 +60,19 @@ class Files:
         sync_folder(whole.parent)
         sync_folder(self.folder)
         return path, size
+
+    def footer(self, path: str) -> "Footer":
+        """What a file of ours says of itself."""
+        with self._reading(path) as file:
+            return Footer(int((pq.read_schema(file).metadata or {})[SIZE]))
+
+    def read(self, path: str) -> Any:
+        """All rows of a file of ours, without their `date`."""
+        with self._reading(path) as file:
+            return pq.ParquetFile(file).read().replace_schema_metadata(None)
+
+    def _reading(self, path: str) -> Any:
+        return (self.folder / path).open("rb") if self.folder is not None else self._store.open_input_file(path)
 
     def sync_log(self, version: int) -> None:
         """Have a commit on the disk: only then may the archive let go of what it has."""

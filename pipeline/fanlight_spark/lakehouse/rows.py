@@ -60,6 +60,10 @@ def sorted_rows(batches: list[Any]) -> Any:
     messages = pa.Table.from_batches(batches, SCHEMA).combine_chunks()
     rows = messages.append_column("root", roots(messages["topic"], messages["syntax"]))
     rows = rows.append_column("date", messages["timestamp"].cast(pa.date32())).cast(COLUMNS)
+    return in_order(rows)
+
+
+def in_order(rows: Any) -> Any:
     return rows.take(pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in ORDER]))
 
 
