@@ -1,5 +1,6 @@
 """`fanlight admin` and `fanlight context`, against a real broker with users, permissions, rules and a store."""
 
+import asyncio
 import json
 import os
 import socket
@@ -18,6 +19,7 @@ from fanlight.cli.admin.resources import RESOURCES
 from fanlight.cli.contexts import file as contexts_file
 from scripts.make_man import page
 from tests.conftest import StartBroker, TestBroker
+from tests.system.mqtt_peer import MqttPeer
 from tests.system.shell import FANLIGHT, SECONDS
 from tests.system.test_users import user
 
@@ -40,10 +42,17 @@ def broker(start_module_broker: StartBroker, tmp_path_factory: pytest.TempPathFa
     assert user("add", folder / "users.toml", "root", "--group", "ops", password="wonder").returncode == 0
     (folder / "permissions.toml").write_text(PERMISSIONS)
     (folder / "rules.toml").write_text(RULES)
-    return start_module_broker(
-        users_file=folder / "users.toml", permissions=folder / "permissions.toml", rules=folder / "rules.toml",
-        data=folder / "data",
+    (folder / "quotas.toml").write_text('[[quota]]\nuser = "root"\nsubscriptions = 1000\n')
+    (folder / "bridges.toml").write_text(
+        'broker = "here"\n[[bridge]]\nname = "north"\naddress = "127.0.0.1:1"\n\n[[bridge.route]]\nfilter = "north/#"\n'
     )
+    started = start_module_broker(
+        users_file=folder / "users.toml", permissions=folder / "permissions.toml", rules=folder / "rules.toml",
+        data=folder / "data", quotas=folder / "quotas.toml", bridges=folder / "bridges.toml",
+        archive=folder / "archive", archive_topics="orders.#",
+    )
+    started.may_complain = True  # of the bridge
+    return started
 
 
 @pytest.fixture(autouse=True)
@@ -92,9 +101,10 @@ def filled(run: Run, client: fanlight.sync.Client) -> None:
     if run("queue", "info", "bills")[0]:
         assert run("queue", "add", "bills", "orders.#", "--dead-letter", "dead.bills")[0] == 0
     client.publish("orders.1", b"one", receipt=True)
+    client.publish("orders.2", b"two", receipt=True, delay=3_600)
 
 
-@pytest.mark.parametrize("what", [each for each in RESOURCES if each not in ("slow-consumers", "sessions")])
+@pytest.mark.parametrize("what", [each for each in RESOURCES if each not in ("slow-consumers", "sessions", "readers")])
 def test_a_list_has_rows_as_json_and_the_keys_that_its_table_names(what: str, run: Run, filled: None) -> None:
     rows = said(run, "ls", what)
     assert rows
@@ -165,6 +175,84 @@ def test_what_is_allowed_is_said_with_its_rule(run: Run) -> None:
     assert (allowed["decision"], denied["decision"]) == ("allowed", "denied")
     code, out, _ = run("admin", "may", "publish", "shut/b", "--user", "anna", "--table")
     assert (code, "permissions.toml" in out) == (0, True)
+
+
+def test_users_are_added_changed_and_deleted(run: Run, broker: TestBroker, tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("first\n")
+    by_file = ("--password-file", str(tmp_path / "password"))
+    added = said(run, "user", "add", "eve", "--group", "ops", "--limit", "queues=3", *by_file)[0]
+    assert (added["groups"], added["limits"]) == (["ops"], {"queues": 3})
+    assert run("admin", "user", "add", "eve", *by_file)[0] == 1
+    changed = ("--add-group", "night", "--remove-group", "ops", "--limit", "connections=2", "--remove-limit", "queues")
+    code, out, _ = run("admin", "user", "set", "eve", *changed, "--table")
+    assert (code, out) == (0, "'eve': groups night; limits connections=2\n")
+    assert [row["group"] for row in said(run, "user", "groups")] == ["night", "ops"]
+    (tmp_path / "password").write_text("s:e/c@nd\n")
+    assert said(run, "user", "passwd", "eve", *by_file)[0]["user"] == "eve"
+    place = f"fanlight://eve@127.0.0.1:{broker.port}"
+    assert run("context", "add", "eves", place, "--http", broker.http_url.replace("//", "//eve@"), *by_file)[0] == 0
+    assert "s:e/c@nd" not in contexts_file().read_text()
+    code, _, errors = run("admin", "status", "--context", "eves")
+    assert (code, "admin:read" in errors) == (1, True)  # it is let in, and not permitted
+    (tmp_path / "password").write_text("\n")
+    assert "is empty" in run("admin", "status", "--context", "eves")[2]
+    assert run("context", "add", "other", "fanlight://h", *by_file)[0] == 2
+    assert said(run, "user", "rm", "eve") == [{"user": "eve", "deleted": True}]
+    assert "NAME=NUMBER" in run("admin", "user", "set", "root", "--limit", "x")[2]
+    assert run("admin", "user", "add", "zoe")[0] == 2  # no terminal to ask on
+
+
+def test_rules_permissions_and_quotas_are_tried_and_read_again(run: Run) -> None:
+    assert said(run, "rules", "reload") == [{"rules": 1}]
+    assert said(run, "permission", "reload") == [{"rules": 2}]
+    assert run("admin", "quota", "reload", "--table") == (0, "1 quotas are in force\n", "")
+    assert [each["rule"] for each in said(run, "rules", "check", "from.x")[0]["rules"]] == ["copies"]
+    code, out, _ = run("admin", "rules", "check", "from.x", "--fields", "{}", "--table")
+    assert (code, out) == (0, "rules: copies\nrouted: from.x\nrouted: to.from\n")
+    assert "not JSON" in run("admin", "rules", "check", "from.x", "--fields", "{")[2]
+
+
+def test_a_bridge_is_paused_and_resumed(run: Run) -> None:
+    assert said(run, "bridge", "pause", "north")[0]["state"] == "paused"
+    assert said(run, "bridge", "show", "north")[0]["state"] == "paused"
+    assert run("admin", "bridge", "reconnect", "north")[0] == 1
+    said(run, "bridge", "resume", "north")
+    while said(run, "bridge", "show", "north")[0]["state"] == "paused":
+        pass
+    assert [row["name"] for row in said(run, "bridge", "ls")] == ["north"]
+
+
+def test_messages_are_published_seen_in_the_archive_and_given_up(run: Run, filled: None) -> None:
+    assert said(run, "publish", "orders.7", "new")[0]["subscribers"] == 1
+    assert said(run, "archive", "messages", "orders.7")[0]["payload"] == "new"
+    assert said(run, "archive", "status")[0]["archive_healthy"] == 1
+    assert said(run, "archive", "readers") == []
+    assert "orders" in {row["word"] for row in said(run, "tree")}
+    assert [row["word"] for row in said(run, "tree", "orders", "--limit", "1")] == ["1"]
+    (row, *_) = said(run, "ls", "delayed")
+    assert said(run, "cancel", str(row["id"]))[0]["cancelled"] is True
+    assert run("admin", "cancel", str(row["id"]))[0] == 1
+
+
+async def test_a_session_is_looked_into_moved_and_ended(broker: TestBroker, run: Run) -> None:
+    login: dict[str, Any] = {"user_name": "root", "password": b"wonder", "session_expiry_interval": 3_600}
+    async with await MqttPeer.connect(broker.mqtt_port, "s/1", **login) as peer:
+        await peer.subscribe("sent/#", qos=1)
+    await asyncio.to_thread(said, run, "publish", "sent/1", "waits")
+    (waiting,) = await asyncio.to_thread(said, run, "session", "peek", "s/1")
+    assert waiting["payload"] == "waits"
+    code, out, _ = await asyncio.to_thread(run, "admin", "session", "move", "s/1", "s/2", "--table")
+    assert code == 0
+    assert out == "the session 's/1' is that of 's/2' now: 1 messages wait, 0 are in flight, 0 were lost\n"
+    assert "s/2" in [row["client"] for row in await asyncio.to_thread(said, run, "session", "ls")]
+    assert (await asyncio.to_thread(said, run, "session", "end", "s/2"))[0]["messages"] == 1
+
+
+def test_any_call_of_the_api_is_made(run: Run) -> None:
+    assert "times" in said(run, "api", "GET", "/history")[0]
+    assert said(run, "api", "PUT", "/log-level", '{"level": "info"}') == [{"level": "info"}]
+    assert said(run, "api", "GET", "/api/v1/connections?limit=1")[0]["items"] == []
+    assert "JSON object" in run("admin", "api", "PUT", "/log-level", "[]")[2]
 
 
 def test_the_log_level_reload_status_and_explain(run: Run, filled: None) -> None:

@@ -15,17 +15,20 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from ..connecting import DEFAULT_URL
 from ..url import check_credentials, each_server, shown, split
 from . import exits
 from .http import DEFAULT_URL as DEFAULT_HTTP_URL
 from .parsing import Parser, did_you_mean
+from .passwords import first_line
 
 TLS_FILES = ("ca", "cert", "key")
 EXAMPLES = """\
 examples:
   fanlight context add prod fanlights://anna:secret@broker.example.com --ca ca.pem
+  fanlight context add lab fanlights://anna@lab --password-file ~/.lab-password
   fanlight context add pair fanlight://one,two                     two servers: the second if the first is away
   fanlight context use prod
   fanlight sub 'stock.#'                                           on prod
@@ -36,13 +39,22 @@ examples:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """url: of the native protocol; http: of the HTTP listener; ca, cert, key: PEM files."""
+    """url: of the native protocol; http: of the HTTP listener; ca, cert, key: PEM files; password_file: its first line.
+    """
 
     url: str
     http: str
     ca: str | None = None
     cert: str | None = None
     key: str | None = None
+    password_file: str | None = None
+
+    def with_password(self, url: str) -> str:
+        """One of its URLs, with the password of the file, which is read each time. Raises ValueError, OSError."""
+        user, at, hosts = url.partition("://")[2].partition("@")
+        if self.password_file is None or not at:
+            return url
+        return f"{url.partition('://')[0]}://{user}:{quote(first_line(self.password_file), safe='')}@{hosts}"
 
 
 @dataclass(slots=True)
@@ -119,7 +131,7 @@ def apply(options: argparse.Namespace, environment: Mapping[str, str] = os.envir
             setattr(options, name, default)
             continue
         context = contexts.named(chosen)
-        setattr(options, name, getattr(context, name))
+        setattr(options, name, context.with_password(getattr(context, name)))
         if all(getattr(options, each) is None for each in TLS_FILES):
             for each in TLS_FILES:
                 setattr(options, each, getattr(context, each))
@@ -154,6 +166,9 @@ def add_to(verbs: "argparse._SubParsersAction[Parser]") -> None:
     adding.add_argument("name", metavar="NAME")
     adding.add_argument("url", metavar="URL", help="fanlight[s]://[user:password@]host[:port][,host...]")
     adding.add_argument("--http", metavar="URL", help="the HTTP listener (the same hosts, port 7421, or 7424 with TLS)")
+    adding.add_argument(
+        "--password-file", metavar="FILE", help="its first line is the user's password, read each time it is needed"
+    )
     adding.add_argument("--use", action="store_true", help="and use it; the first one is used anyway")
     for flag, what in (("--ca", "CA certificates to trust"), ("--cert", "certificate to show"), ("--key", "its key")):
         adding.add_argument(flag, metavar="FILE", help=f"for TLS: {what}, PEM")
@@ -175,7 +190,14 @@ def _add(contexts: Contexts, options: argparse.Namespace) -> None:
         scheme = split(each)[0].scheme
         if scheme not in ("fanlight", "fanlights"):
             raise ValueError(f"the address {shown(options.url)!r} begins with fanlight:// or fanlights://")
+    if options.password_file is not None:
+        credentials = options.url.partition("://")[2].rpartition("@")[0]
+        if not credentials or ":" in credentials:
+            raise ValueError("with --password-file the address has a user and no password: fanlights://anna@HOST")
+        first_line(options.password_file)  # is there one?
     files = {name: os.path.abspath(value) for name in TLS_FILES if (value := getattr(options, name)) is not None}
+    if options.password_file is not None:
+        files["password_file"] = os.path.abspath(options.password_file)
     contexts.by_name[options.name] = Context(options.url, options.http or http_of(options.url), **files)
     if options.use or contexts.current is None:
         contexts.current = options.name

@@ -40,13 +40,14 @@ class AdminApi:
 
     def rows(self, path: str, most: int | None, paged: bool, key: str, query: Query) -> Iterator[dict[str, Any]]:
         """The rows of a list, page by page, `most` at most."""
+        words = path.strip("/").split("/")
         if not paged:
-            yield from self.get(path.lstrip("/"), **query)[key][:most]
+            yield from self.get(*words, **query)[key][:most]
             return
         cursor: str | None = None
         left = most
         while left is None or left > 0:
-            page = self.get(path.lstrip("/"), limit=min(left or PAGE_ROWS, PAGE_ROWS), cursor=cursor, **query)
+            page = self.get(*words, limit=min(left or PAGE_ROWS, PAGE_ROWS), cursor=cursor, **query)
             yield from page[key]
             cursor = page["next"]
             if cursor is None:

@@ -4,9 +4,13 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from .. import exits, spelling
+from .. import exits
 from ..parsing import Parser, count, seconds
+from . import operating_arguments
+from .parts_of_arguments import group, listed, namespace, syntax, yes
 from .resources import RESOURCES
+
+SHOWN = ("connection", "session", "queue", "user", "bridge")
 
 EXAMPLES = """\
 examples:
@@ -18,14 +22,20 @@ examples:
   fanlight admin ls sessions connected=false | jq .client   lines of JSON in a pipe
   fanlight admin kick 17 --reason 'please update'
   fanlight admin end sensor/7                               a session, with what waits for it
+  fanlight admin session move sensor/7 sensor/8             the device was replaced: what waits is for the new one
   fanlight admin retained ls 'site/#'
   fanlight admin retained clear 'site/7/#'
   fanlight admin queue move dead.billing                    dead letters, to where they came from
   fanlight admin events --kinds refusal,slow_consumer
   fanlight admin explain stock.nasdaq.AAPL --client desk-7
+  fanlight admin user add anna --group ops                  asks for a password; --password-file FILE
+  fanlight admin rules check temp/roof --fields '{"celsius": 31}'
+  fanlight admin bridge pause north
+  fanlight admin archive ls                                 files of the archive
   fanlight admin log-level debug
   fanlight admin drain --seconds 30 --stop
   fanlight admin backup store.tar
+  fanlight admin api GET /history                           any call of the HTTP API, in JSON
 
 Reading needs the permission admin:read, all else admin:write. The credentials are in the address (--http), in
 FANLIGHT_TOKEN, or in a context (`fanlight context`, --context NAME). Several servers: --http http://one:7421,two:7421
@@ -62,8 +72,8 @@ def add_to(verbs: "argparse._SubParsersAction[Parser]", http: Callable[[argparse
     _ending(action)
     _retained(action, actions)
     _queues(action, actions)
-    _deciding(action, actions)
-    _running(action)
+    _sessions(action, actions)
+    operating_arguments.add_to(action, actions)
 
 
 def _looking(action: Callable[..., Parser]) -> None:
@@ -80,10 +90,9 @@ def _looking(action: Callable[..., Parser]) -> None:
     listing.add_argument("--desc", action="store_true", help="the largest first")
     listing.add_argument("--limit", type=count, metavar="N", help="at most this number of rows")
     showing = action("show", "all that is known of one", watch=True)
-    showing.add_argument("what", choices=("connection", "session", "queue", "user"), metavar="WHAT",
-                         help="connection, session, queue or user")
+    showing.add_argument("what", choices=SHOWN, metavar="WHAT", help=", ".join(SHOWN))
     showing.add_argument("name", metavar="NAME", help="a connection's number, else its name")
-    _namespace(showing)
+    namespace(showing)
     events = action("events", "what happens, as it happens: clients, refusals, limits, dead letters, changes")
     events.add_argument("--kinds", metavar="KIND,...", help="connect, disconnect, slow_consumer, refusal, limit, "
                         "dead_letter, reload, admin, drain, trouble [all]")
@@ -92,7 +101,7 @@ def _looking(action: Callable[..., Parser]) -> None:
     explain.add_argument("topic", metavar="TOPIC")
     explain.add_argument("--client", metavar="NAME", help="why this client's other filters do not match")
     explain.add_argument("--fields", metavar="JSON", help="a message's fields, for selectors")
-    _syntax(explain)
+    syntax(explain)
 
 
 def _ending(action: Callable[..., Parser]) -> None:
@@ -102,19 +111,19 @@ def _ending(action: Callable[..., Parser]) -> None:
         kick.add_argument(f"--{key}", metavar=key.upper(), help=f"all connections of this {key}")
     kick.add_argument("--reason", metavar="TEXT", help="for the client, where its protocol can say it")
     kick.add_argument("--at-once", action="store_true", help="do not wait until it has read what it gets")
-    _yes(kick)
+    yes(kick)
     end = action("end", "end a session: its connection, its subscriptions, and what waits for it")
     end.add_argument("client", metavar="CLIENT")
-    _namespace(end)
-    _yes(end)
+    namespace(end)
+    yes(end)
     purge = action("purge", "drop what waits in a queue (as `queue purge`)")
     purge.add_argument("queue", metavar="QUEUE")
-    _namespace(purge)
-    _yes(purge)
+    namespace(purge)
+    yes(purge)
 
 
 def _retained(action: Callable[..., Parser], actions: Any) -> None:
-    among = _group(actions, "retained", "retained messages: list, read, set and clear them")
+    among = group(actions, "retained", "retained messages: list, read, set and clear them")
     listing = action("ls", "list those that a filter matches", among=among, watch=True)
     listing.add_argument("filter", metavar="FILTER", nargs="?", help="all without one")
     listing.add_argument("--limit", type=count, metavar="N", help="at most this number of rows")
@@ -128,17 +137,33 @@ def _retained(action: Callable[..., Parser], actions: Any) -> None:
     put.add_argument("--expiry", type=seconds, metavar="SECONDS", help="clear it after this time")
     clear = action("clear", "clear all that a filter matches", among=among)
     clear.add_argument("filter", metavar="FILTER")
-    _yes(clear)
+    yes(clear)
     for each in (listing, get, put, rm, clear):
-        _syntax(each)
-        _namespace(each)
+        syntax(each)
+        namespace(each)
+
+
+def _sessions(action: Callable[..., Parser], actions: Any) -> None:
+    among = group(actions, "session", "sessions: list, look into, move and end them")
+    listed(action("ls", "list them", among=among, watch=True), "sessions")
+    show = action("show", "all that is known of one", among=among, watch=True)
+    show.set_defaults(what="session")
+    peek = action("peek", "the oldest messages that wait; none is taken", among=among)
+    peek.add_argument("--count", type=count, default=10, metavar="N", help="how many (10; 200 at most)")
+    move = action("move", "give it to another client: its subscriptions, and all that waits", among=among)
+    move.add_argument("--replace", action="store_true", help="end a session that TO has already")
+    end = action("end", "end it, with its connection and what waits (as `end`)", among=among)
+    for each in (show, peek, move, end):
+        each.add_argument("client" if each is not show else "name", metavar="CLIENT")
+        namespace(each)
+    move.add_argument("to", metavar="TO", help="the other client's identifier")
+    for each in (move, end):
+        yes(each)
 
 
 def _queues(action: Callable[..., Parser], actions: Any) -> None:
-    among = _group(actions, "queue", "named queues: list, look into, empty, move and remove them")
-    action("ls", "list them", among=among, watch=True).set_defaults(
-        what="queues", only=[], q=None, sort=None, desc=False, limit=None
-    )
+    among = group(actions, "queue", "named queues: list, look into, empty, move and remove them")
+    listed(action("ls", "list them", among=among, watch=True), "queues")
     info = action("info", "all that is known of one", among=among, watch=True)
     info.set_defaults(what="queue")
     peek = action("peek", "the oldest messages that wait; none is taken", among=among)
@@ -152,56 +177,6 @@ def _queues(action: Callable[..., Parser], actions: Any) -> None:
     rm.add_argument("--force", action="store_true", help="though it has messages, which are lost")
     for each in (info, peek, purge, move, rm):
         each.add_argument("queue" if each is not info else "name", metavar="QUEUE")
-        _namespace(each)
+        namespace(each)
     for each in (purge, rm):
-        _yes(each)
-
-
-def _deciding(action: Callable[..., Parser], actions: Any) -> None:
-    among = _group(actions, "user", "users of the broker's files; `fanlightd user` changes them")
-    action("ls", "list them", among=among, watch=True).set_defaults(
-        what="users", only=[], q=None, sort=None, desc=False, limit=None
-    )
-    show = action("show", "groups, quotas and ways to log in of one", among=among, watch=True)
-    show.add_argument("name", metavar="USER")
-    show.set_defaults(what="user", namespace=None)
-    may = action("may", "is this allowed, by which rule, and why",
-                 "examples:\n  fanlight admin may publish site/7/temp --user anna\n"
-                 "  fanlight admin may subscribe 'site/#' --group operators --protocol mqtt\n")
-    may.add_argument("doing", metavar="ACTION", help="publish, subscribe, ... (docs/permissions.md)")
-    may.add_argument("topic", metavar="TOPIC", nargs="?", help="topic or filter, in MQTT's or our own syntax")
-    for key in ("user", "group", "client", "address", "protocol", "listener", "connection"):
-        may.add_argument(f"--{key}", metavar=key.upper(), help=f"of who asks: {key}")
-    may.add_argument("--fields", metavar="JSON", help="of the message")
-
-
-def _running(action: Callable[..., Parser]) -> None:
-    action("reload", "read settings and all files again, as SIGHUP does")
-    level = action("log-level", "show what the log has, or change it until the next reload")
-    level.add_argument("level", nargs="?", metavar="LEVEL", help="debug, info, warning or error")
-    drain = action("drain", "let nobody in any more, say goodbye to all, and wait until they have gone",
-                   "after --seconds, those who have not read it are cut off\n")
-    drain.add_argument("--seconds", type=seconds, default=30.0, metavar="SECONDS", help="for clients to go (30)")
-    drain.add_argument("--stop", action="store_true", help="end the broker then")
-    drain.add_argument("--cancel", action="store_true", help="let clients in again")
-    drain.add_argument("--no-wait", action="store_true", help="return at once")
-    _yes(drain)
-    backup = action("backup", "a copy of the store, as a tar file")
-    backup.add_argument("file", metavar="FILE", help="a new file; - is standard output")
-
-
-def _group(actions: Any, name: str, about: str) -> Any:
-    made = actions.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
-    return made.add_subparsers(dest="part", required=True, metavar="COMMAND", parser_class=Parser)
-
-
-def _namespace(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--namespace", metavar="NAME", help="where the name or topic is looked for [the root]")
-
-
-def _syntax(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--syntax", choices=spelling.CHOICES, default=spelling.AUTO, help=spelling.HELP)
-
-
-def _yes(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--yes", action="store_true", help="do not ask")
+        yes(each)

@@ -2,28 +2,24 @@
 
 import argparse
 import base64
-import errno
-import os
 import sys
-import time
 from collections.abc import Callable
-from http.client import HTTPResponse
 from typing import Any
 
-from ...errors import FanlightError
 from .. import exits, spelling, text
 from ..explain import explained
 from ..http import Views
-from . import output
-from .api import COPY_SECONDS, AdminApi, path_of
+from . import operating, output
+from .api import AdminApi
 from .resources import RESOURCES, duration
 
-NOT_DONE = "nothing was changed"
-BYTES_AT_ONCE = 1024 * 1024
-POLL_SECONDS = 0.5  # while clients go
 PEEKED: tuple[tuple[str, str], ...] = (
     ("TOPIC", "topic"), ("WAITED", "waited_seconds"), ("ATTEMPT", "attempt"), ("BYTES", "size"),
     ("PAYLOAD", "payload|payload_base64"),
+)  # fmt: skip
+BRANCH: tuple[tuple[str, str], ...] = (
+    ("WORD", "word"), ("TOPIC", "topic"), ("MESSAGES", "messages"), ("BELOW", "messages_below"),
+    ("RETAINED", "retained"), ("DEEPER", "deeper"),
 )  # fmt: skip
 LIMITS: tuple[tuple[str, str], ...] = (("LIMIT", "limit"), ("USED", "used"), ("MOST", "most"), ("PERCENT", "percent"))
 
@@ -133,7 +129,7 @@ def kick(api: AdminApi, options: argparse.Namespace) -> int:
         return output.done(options, answer, f"connection {options.number} of {output.name(answer['client'])} has ended")
     described = ", ".join(f"{key} {output.name(value)}" for key, value in whose.items())
     if not output.agreed(options, f"end all connections of {described}?"):
-        return _not_done()
+        return output.not_done()
     answer = api.call("DELETE", "connections", **whose, **how)
     return output.done(options, answer, f"{answer['ended']:,} connections of {described} have ended")
 
@@ -141,9 +137,26 @@ def kick(api: AdminApi, options: argparse.Namespace) -> int:
 def end(api: AdminApi, options: argparse.Namespace) -> int:
     name = output.name(options.client)
     if not output.agreed(options, f"end the session {name}, with what waits for it?"):
-        return _not_done()
+        return output.not_done()
     answer = api.call("DELETE", "sessions", options.client, namespace=options.namespace)
     return output.done(options, answer, f"the session {name} has ended; {answer['messages']:,} messages were lost")
+
+
+def session_peek(api: AdminApi, options: argparse.Namespace) -> int:
+    found = api.get("sessions", options.client, "messages", limit=options.count, namespace=options.namespace)
+    output.rows(options, found["items"], PEEKED)
+    return exits.OK
+
+
+def session_move(api: AdminApi, options: argparse.Namespace) -> int:
+    name, to = output.name(options.client), output.name(options.to)
+    if options.replace and not output.agreed(options, f"end the session of {to}, with what waits for it?"):
+        return output.not_done()
+    body = {"to": options.to, "replace": options.replace}
+    answer = api.call("POST", "sessions", options.client, "move", body=body, namespace=options.namespace)
+    waiting = f"{answer['messages']:,} messages wait, {answer['in_flight']:,} are in flight"
+    said = f"the session {name} is that of {to} now: {waiting}, {answer['lost']:,} were lost"
+    return output.done(options, answer, said)
 
 
 # -- retained messages -------------------------------------------------------------------------------------------------
@@ -163,7 +176,8 @@ def retained_get(api: AdminApi, options: argparse.Namespace) -> int:
     return exits.OK
 
 
-def retained_set(api: AdminApi, options: argparse.Namespace) -> int:
+def content(options: argparse.Namespace) -> dict[str, Any]:
+    """The message of the command line, as the body of a request."""
     payload = sys.stdin.buffer.read() if options.payload == "-" else text.octets(options.payload)
     body: dict[str, Any] = {"qos": options.qos}
     try:
@@ -172,6 +186,11 @@ def retained_set(api: AdminApi, options: argparse.Namespace) -> int:
         body["payload_base64"] = base64.b64encode(payload).decode()
     if options.expiry is not None:
         body["expiry_seconds"] = options.expiry
+    return body
+
+
+def retained_set(api: AdminApi, options: argparse.Namespace) -> int:
+    body = content(options)
     syntax = spelling.of_topic(options, options.topic)
     answer = api.call("PUT", "retained", options.topic, body=body, syntax=syntax, namespace=options.namespace)
     return output.done(options, answer, f"{output.name(options.topic)} is set")
@@ -186,7 +205,7 @@ def retained_rm(api: AdminApi, options: argparse.Namespace) -> int:
 def retained_clear(api: AdminApi, options: argparse.Namespace) -> int:
     name = output.name(options.filter)
     if not output.agreed(options, f"clear all retained messages that {name} matches?"):
-        return _not_done()
+        return output.not_done()
     syntax = spelling.of_filter(options, options.filter)
     answer = api.call("DELETE", "retained", filter=options.filter, syntax=syntax, namespace=options.namespace)
     return output.done(options, answer, f"{answer['cleared']:,} retained messages are cleared")
@@ -204,7 +223,7 @@ def queue_peek(api: AdminApi, options: argparse.Namespace) -> int:
 def purge(api: AdminApi, options: argparse.Namespace) -> int:
     name = output.name(options.queue)
     if not output.agreed(options, f"drop all messages that wait in {name}?"):
-        return _not_done()
+        return output.not_done()
     answer = api.call("POST", "queues", options.queue, "purge", namespace=options.namespace)
     return output.done(options, answer, f"{answer['messages']:,} messages of {name} are dropped")
 
@@ -222,7 +241,7 @@ def queue_move(api: AdminApi, options: argparse.Namespace) -> int:
 def queue_rm(api: AdminApi, options: argparse.Namespace) -> int:
     name = output.name(options.queue)
     if options.force and not output.agreed(options, f"end the queue {name}, and lose what waits in it?"):
-        return _not_done()
+        return output.not_done()
     answer = api.call(
         "DELETE", "queues", options.queue, if_empty=options.if_empty or None, force=options.force or None,
         namespace=options.namespace,
@@ -230,93 +249,39 @@ def queue_rm(api: AdminApi, options: argparse.Namespace) -> int:
     return output.done(options, answer, f"the queue {name} has ended; {answer['messages']:,} messages were lost")
 
 
-# -- permissions, and the broker itself --------------------------------------------------------------------------------
+def publish(api: AdminApi, options: argparse.Namespace) -> int:
+    body = {**content(options), "topic": options.topic, "retain": options.retain}
+    body["syntax"] = spelling.of_topic(options, options.topic)
+    answer = api.call("POST", "messages", body=body, namespace=options.namespace)
+    return output.done(options, answer, f"{output.name(options.topic)} has {answer['subscribers']:,} subscribers")
 
 
-def may(api: AdminApi, options: argparse.Namespace) -> int:
-    keys = ("user", "group", "client", "address", "protocol", "listener", "connection", "fields")
-    found = api.get("permissions", "check", action=options.doing, topic=options.topic,
-                    **{key: getattr(options, key) for key in keys})  # fmt: skip
-    output.document(options, found)
-    return exits.OK
+def tree(api: AdminApi, options: argparse.Namespace) -> int:
+    syntax = spelling.of_topic(options, options.below or "")
+
+    def show() -> None:
+        query = {"below": options.below, "syntax": syntax, "namespace": options.namespace}
+        output.rows(options, api.rows("/topics/tree", options.limit, True, "items", query), BRANCH)
+
+    return output.watched(options, show)
 
 
-def reload(api: AdminApi, options: argparse.Namespace) -> int:
-    answer = api.call("POST", "reload")
-    if output.as_json(options):
-        output.line(answer)
-        return exits.OK
-    for key, value in answer.items():
-        named = value if isinstance(value, list) else [value]
-        print(f"{key.replace('_', ' ')}: {', '.join(text.shown(str(each)) for each in named) or 'nothing'}")
-    return exits.OK
-
-
-def log_level(api: AdminApi, options: argparse.Namespace) -> int:
-    if options.level is None:
-        answer = api.get("log-level")
-    else:
-        answer = api.call("PUT", "log-level", body={"level": options.level})
-    return output.done(options, answer, str(answer["level"]))
-
-
-def drain(api: AdminApi, options: argparse.Namespace) -> int:
-    if options.cancel:
-        return output.done(options, api.call("DELETE", "drain"), "clients are let in again")
-    question = f"say goodbye to all clients{', and end the broker' if options.stop else ''}?"
-    if not output.agreed(options, question):
-        return _not_done()
-    answer = api.call("POST", "drain", body={"seconds": options.seconds, "stop": options.stop})
-    while answer["state"] == "draining" and not options.no_wait:
-        time.sleep(POLL_SECONDS)
-        try:
-            answer = api.get("drain")
-        except FanlightError:
-            if not options.stop:
-                raise
-            answer = {**answer, "state": "stopped"}  # it has ended, as it was asked to
-    return output.done(options, answer, f"the broker is {answer['state']}; {answer['connections']:,} clients are left")
-
-
-def backup(api: AdminApi, options: argparse.Namespace) -> int:
-    if options.file == "-":
-        with _copy(api) as copy:
-            while piece := copy.read(BYTES_AT_ONCE):
-                sys.stdout.buffer.write(piece)
-        return exits.OK
-    if os.path.exists(options.file):  # before the broker makes a copy
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), options.file)
-    size, partial = 0, f"{options.file}.part"
-    with open(partial, "xb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
-        try:
-            with _copy(api) as copy:
-                while piece := copy.read(BYTES_AT_ONCE):
-                    size += file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-            os.replace(partial, options.file)
-        except BaseException:
-            os.unlink(partial)
-            raise
-    return output.done(options, {"file": options.file, "bytes": size}, f"{options.file}: {size:,} bytes")
-
-
-def _copy(api: AdminApi) -> HTTPResponse:
-    return api.views.stream("POST", path_of(("backup",), {}), COPY_SECONDS)
-
-
-def _not_done() -> int:
-    print(f"fanlight admin: {NOT_DONE}", file=sys.stderr)
-    return exits.REFUSED
+def cancel(api: AdminApi, options: argparse.Namespace) -> int:
+    answer = api.call("DELETE", "delayed", options.id, namespace=options.namespace)
+    return output.done(options, answer, f"the message {options.id} is given up")
 
 
 COMMANDS: dict[str, Callable[[AdminApi, argparse.Namespace], int]] = {
     "status": status, "ls": ls, "show": show, "events": events, "explain": explain,
     "kick": kick, "end": end, "purge": purge,
+    "session ls": ls, "session show": show, "session peek": session_peek, "session move": session_move,
+    "session end": end,
     "retained ls": retained_ls, "retained get": retained_get, "retained set": retained_set, "retained rm": retained_rm,
     "retained clear": retained_clear,
     "queue ls": ls, "queue info": show, "queue peek": queue_peek, "queue purge": purge, "queue move": queue_move,
     "queue rm": queue_rm,
-    "user ls": ls, "user show": show, "may": may,
-    "reload": reload, "log-level": log_level, "drain": drain, "backup": backup,
+    "publish": publish, "tree": tree, "cancel": cancel,
+    "user ls": ls, "user groups": ls, "user show": show, "permission ls": ls, "quota ls": ls, "rules ls": ls,
+    "bridge ls": ls, "bridge show": show, "archive ls": ls, "archive readers": ls,
+    **operating.COMMANDS,
 }  # fmt: skip

@@ -73,6 +73,12 @@ def agreed(options: argparse.Namespace, question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
+def not_done() -> int:
+    """Somebody has not agreed."""
+    print("fanlight admin: nothing was changed", file=sys.stderr)
+    return exits.REFUSED
+
+
 def name(word: str) -> str:
     """A name of the command line in a sentence."""
     return text.quoted(word)

@@ -91,6 +91,41 @@ RESOURCES: dict[str, Resource] = {
          ("SCRAM", "scram"), ("OWN PERMISSIONS", "own_permissions")),
         ("user",), "users of the broker's file",
     ),
+    "groups": Resource("/groups", (("GROUP", "group"), ("USERS", "users")), ("group",), "groups of those users"),
+    "quotas": Resource(
+        "/quotas",
+        (("PRINCIPAL", "principal"), ("PART", "part"), ("CONNECTIONS", "connections"), ("SESSIONS", "sessions"),
+         ("MESSAGES IN", "messages_in"), ("MESSAGES OUT", "messages_out"), ("HELD", "held"), ("REFUSED", "refused")),
+        ("by", "principal", "quota", "per"), "users and addresses: traffic, quotas, how often held back or refused",
+        paged=False, rows="quotas",
+    ),
+    "shares": Resource(
+        "/shares", (("PRINCIPAL", "principal"), ("CLIENTS", "clients"), ("AWAY", "away")), (),
+        "what users and addresses hold of what is shared", paged=False, rows="principals",
+    ),
+    "delayed": Resource(
+        "/delayed",
+        (("ID", "id"), ("TOPIC", "topic"), ("CLIENT", "client"), ("DUE", "due_seconds"), ("BYTES", "bytes")),
+        ("client", "namespace"), "delayed messages",
+    ),
+    "bridges": Resource(
+        "/bridges",
+        (("NAME", "name"), ("STATE", "state"), ("ADDRESS", "address"), ("WAITING", "waiting"),
+         ("FAILURES", "failures")),
+        ("name", "state"), "bridges to other brokers",
+    ),
+    "segments": Resource(
+        "/archive/segments",
+        (("SEGMENT", "segment"), ("FIRST", "first"), ("END", "end"), ("MESSAGES", "messages"), ("BYTES", "bytes"),
+         ("OPEN", "open")),
+        (), "files of the archive",
+    ),
+    "readers": Resource(
+        "/archive/replays",
+        (("NUMBER", "replay"), ("CLIENT", "client"), ("USER", "user"), ("QUEUE", "queue"), ("FILTER", "filter"),
+         ("OFFSET", "offset"), ("BEHIND", "behind"), ("MESSAGES", "messages")),
+        ("client", "user", "queue", "namespace"), "who reads the archive, and how far",
+    ),
     "permissions": Resource(
         "/permissions",
         (("LINE", "line"), ("EFFECT", "effect"), ("RULE", "rule"), ("DECISIONS", "decisions"), ("REFUSED", "refused"),
