@@ -43,6 +43,21 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def tree_seconds(pid: int) -> float | None:
+    """Processor time of a process and of all below it, also of those that have ended and were waited for."""
+    ticks = 0
+    try:
+        for each in (pid, *descendants(pid)):
+            try:
+                fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+            except FileNotFoundError:  # it has ended meanwhile, and is counted above it
+                continue
+            ticks += sum(map(int, fields[11:15]))
+        return ticks / os.sysconf("SC_CLK_TCK")
+    except OSError:
+        return None
+
+
 def resident_bytes(pid: int | None) -> int | None:
     """Memory of a process that is in use now, None if it is not to be known."""
     if pid is None:

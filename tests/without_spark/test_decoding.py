@@ -13,6 +13,7 @@ pa: Any = pytest.importorskip("pyarrow")
 
 TYPES = {"i": "bigint", "n": "int", "d": "double", "b": "boolean", "s": "string", "l": "array<bigint>",
          "o": "struct<x: double, y: string>"}  # fmt: skip
+FLAT = {name: kind for name, kind in TYPES.items() if name not in "lo"}  # which compiled code reads
 BIG = 2**63
 NUMBERS = st.sampled_from([0, 1, -5, 2**31, BIG - 1, BIG, -BIG - 1, 10**30, 1.5, -0.0, 1e300, 0.1])
 TEXTS = st.sampled_from(["", "a", "é€😀", "line\nfeed", "nul\x00", '"quoted\\"', "{", "}\n{", "2018-01-02", "\u2028"])
@@ -56,7 +57,7 @@ def payloads(draw: Any) -> bytes:
     return bytes(text)
 
 
-def oracle(payload: bytes) -> tuple[dict[str, Any], set[tuple[str, str]]] | None:
+def oracle(payload: bytes, types: dict[str, str] = TYPES) -> tuple[dict[str, Any], set[tuple[str, str]]] | None:
     """(the fields, the drift) by Python's json and what the page says of types; None: it does not decode."""
 
     def refuse(_: str) -> Any:
@@ -68,10 +69,10 @@ def oracle(payload: bytes) -> tuple[dict[str, Any], set[tuple[str, str]]] | None
         return None
     if not isinstance(found, dict):
         return None
-    drift = {(name, "missing") for name in TYPES if found.get(name) is None}
-    drift |= {(name, "new") for name in found if name not in TYPES and found[name] is not None}
+    drift = {(name, "missing") for name in types if found.get(name) is None}
+    drift |= {(name, "new") for name in found if name not in types and found[name] is not None}
     row: dict[str, Any] = {}
-    for name in TYPES:
+    for name in types:
         value = found.get(name)
         row[name] = value
         if value is None:
@@ -116,25 +117,25 @@ def encodable(value: Any) -> bool:
     return True
 
 
-def json_decoder() -> Any:
+def json_decoder(types: dict[str, str] = TYPES) -> Any:
     from fanlight_spark.decoding.file import parse
     from fanlight_spark.decoding.table import format_of
 
-    fields = "\n".join(f'{name} = "{kind}"' for name, kind in TYPES.items())
+    fields = "\n".join(f'{name} = "{kind}"' for name, kind in types.items())
     text = f'[[decoder]]\ntable = "t"\nfilter = "#"\nformat = "json"\n[decoder.fields]\n{fields}\n'
     return format_of(parse(text)["t"])
 
 
-def check(values: list[bytes], decoder: Any) -> None:
+def check(values: list[bytes], decoder: Any, types: dict[str, str] = TYPES) -> None:
     found = decoder.decode(pa.array(values, pa.binary()))
     columns = [column.to_pylist() for column in (*found.columns, found.problems, found.drift)]
     assert len(columns[0]) == len(values)
     for value, (*fields, problem, drift) in zip(values, zip(*columns, strict=True), strict=True):
-        row = dict(zip(TYPES, fields, strict=True))
-        expected = oracle(value)
+        row = dict(zip(types, fields, strict=True))
+        expected = oracle(value, types)
         assert (problem is None) == (expected is not None), (value[:200], problem)
         if expected is None:
-            assert row == dict.fromkeys(TYPES), value[:200]
+            assert row == dict.fromkeys(types), value[:200]
         else:
             assert (row, {(note["field"], note["change"]) for note in drift or ()}) == expected, value[:200]
 
@@ -143,6 +144,10 @@ def check(values: list[bytes], decoder: Any) -> None:
 @given(st.lists(payloads(), max_size=12))
 def test_json_is_what_pythons_json_reads_whatever_bytes_come(values: list[bytes]) -> None:
     check(values, json_decoder())
+    flat = json_decoder(FLAT)
+    check(values, flat, FLAT)
+    check(values * 20, flat, FLAT)  # so many that what is unknown is learnt
+    check(values, flat, FLAT)
 
 
 @settings(deadline=None, max_examples=15)
@@ -150,11 +155,12 @@ def test_json_is_what_pythons_json_reads_whatever_bytes_come(values: list[bytes]
 def test_bad_payloads_among_many_leave_the_others_their_rows(odd: list[bytes], dice: random.Random) -> None:
     values = [json.dumps({"i": number, "n": number, "d": number / 3, "b": True, "s": f"{number}", "l": [number],
                           "o": {"x": 1}}).encode() for number in range(700)]  # fmt: skip
-    decoder = json_decoder()
     for value in odd:
         values[dice.randrange(len(values))] = value
-    check(values, decoder)
-    check(values, decoder)  # once more, with what it has learnt of unknown fields
+    for types in (TYPES, FLAT):
+        decoder = json_decoder(types)
+        check(values, decoder, types)
+        check(values, decoder, types)  # once more, with what it has learnt of unknown fields
 
 
 def decoder_of(format: str, fields: str, more: str = "", folder: Any = None) -> Any:
@@ -203,16 +209,17 @@ def test_drift_is_reported_by_field_and_a_field_of_another_type_is_no_null() -> 
     assert [row[-2] is None for row in rows] == [True, True, False, True]
 
 
-def test_unknown_fields_of_their_own_in_each_payload_take_bounded_memory() -> None:
-    from fanlight_spark.decoding.json_rows import LEARNT_MAX
+@pytest.mark.parametrize("more", ["", '\nl = { type = "array<bigint>", optional = true }'])
+def test_unknown_fields_of_their_own_in_each_payload_take_bounded_memory(more: str) -> None:
+    from fanlight_spark.decoding.json_flat import LEARNT_MAX
     from fanlight_spark.decoding.table import format_of
 
-    rows = format_of(decoder_of("json", 'a = "bigint"'))
+    rows: Any = format_of(decoder_of("json", 'a = "bigint"' + more))
     values = [json.dumps({"a": number, f"k{number}": number}).encode() for number in range(300)]
     found = rows.decode(pa.array(values, pa.binary()))
     assert found.columns[0].to_pylist() == list(range(300))
     assert all(len(notes) == 1 for notes in found.drift.to_pylist())
-    assert len(rows._learnt) <= LEARNT_MAX
+    assert 0 < len((rows if more else rows._flat)._learnt) <= LEARNT_MAX
 
 
 @settings(deadline=None, max_examples=40)

@@ -32,7 +32,7 @@ from fanlight_bench.pipeline import tables
 from fanlight_bench.pipeline.case import QUICK_ROWS, ROWS, TURNS, WARM, Bench, measured
 
 OK, FAULTY, WRONG, MISSING = 0, 1, 2, 3
-SPARKS = ("source", "matching", "live", "compaction")
+SPARKS = ("source", "decoding", "matching", "live", "compaction")
 APART = ("memory",)  # which start Sparks of their own
 BENCHES = (*SPARKS, *APART, "archived")
 

@@ -1,17 +1,21 @@
 """What the bench is made of: cases that take turns, in rows a second of the clock.
 
 The clock, not processor time: Spark works in several processes and threads, and how well it fills the processors is
-part of the answer. Before it counts each case is done a few times, for the JVM compiles what it has done often. Then
+part of the answer. Beside it is the processor time of all of them, which other programs of the machine change little.
+Before it counts each case is done a few times, for the JVM compiles what it has done often. Then
 the cases of a group take turns, so that a slower minute of the machine is everybody's, and ratios are taken turn by
 turn, between neighbours: they hold on another machine and a busy one, rates do not.
 """
 
+import os
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 from typing import Any
+
+from fanlight_bench.procfs import tree_seconds
 
 WARM, TURNS, ROWS = 2, 3, 4_000_000
 QUICK_ROWS = 5_000
@@ -93,20 +97,24 @@ def measured(group: PipelineGroup, bench: Bench) -> dict[str, Any]:
     for case in group.cases:
         if missing := set(case.beside) - turns.keys():
             raise ValueError(f"{group.name}: {case.name} is compared with {missing}, which is not measured")
+    spent: dict[str, list[float]] = {case.name: [] for case in group.cases}
     for case in group.cases:
         for _ in range(0 if case.slow else bench.warm):
             case.turn()
     for _ in range(bench.turns):
         for case in group.cases:
-            begun = monotonic()
+            begun, before = monotonic(), tree_seconds(os.getpid())
             case.turn()
             turns[case.name].append(case.rows / (monotonic() - begun))
+            if before is not None and (after := tree_seconds(os.getpid())) is not None:
+                spent[case.name].append((after - before) / case.rows * 1e6)
     return {
         "facts": dict(group.facts),
         "cases": {
             case.name: {
                 "rows": case.rows,
                 **rates(turns[case.name]),
+                **({"cpu_us": _figures(statistics.median(spent[case.name]))} if spent[case.name] else {}),
                 "beside": {name: _ratio(turns[case.name], turns[name]) for name in case.beside},
             }
             for case in group.cases

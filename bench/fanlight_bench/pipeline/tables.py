@@ -25,7 +25,8 @@ def group(bench: str, name: str, figures: Report) -> list[str]:
     for case, found in figures["cases"].items():
         beside = "   ".join(f"{number(ratio)} x {other}" for other, ratio in found["beside"].items())
         rate = rate_of(found["rows_per_second"])
-        lines.append(f"  {case:<26} {rate:>8} rows/s  ±{found['spread']:<6.1%} {beside}".rstrip())
+        spent = f"{found['cpu_us']:6.3g} us" if "cpu_us" in found else ""
+        lines.append(f"  {case:<26} {rate:>8} rows/s  ±{found['spread']:<6.1%} {spent:<9}  {beside}".rstrip())
     return lines
 
 
@@ -74,10 +75,12 @@ def _facts(title: str, facts: Report) -> list[str]:
 
 
 def _rates(title: str, figures: Report) -> list[str]:
-    rows = [[title, "rows/s", "±", "as quick as"]]
+    known = all("cpu_us" in found for found in figures["cases"].values())  # not of results from before
+    rows = [[title, "rows/s", "±", *(["µs of a processor"] if known else []), "as quick as"]]
     for case, found in figures["cases"].items():
         beside = "; ".join(f"{number(ratio)} × {other}" for other, ratio in found["beside"].items())
-        rows.append([case, rate_of(found["rows_per_second"]), f"{found['spread']:.0%}", beside])
+        spent = [f"{found['cpu_us']:.3g}"] if known else []
+        rows.append([case, rate_of(found["rows_per_second"]), f"{found['spread']:.0%}", *spent, beside])
     facts = "; ".join(f"{_words(fact)}: {_fact(value)}" for fact, value in figures["facts"].items())
     return [*markdown(rows), *(["", *paragraph(facts[0].upper() + facts[1:] + ".")] if facts else [])]
 

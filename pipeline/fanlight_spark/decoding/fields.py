@@ -17,6 +17,7 @@ DRIFTS_MAX: Final = 32  # of a row: what a payload of ten thousand unknown field
 FOUND_MAX: Final = 200  # characters of a name or a value in a report
 
 Note = dict[str, str | None]
+Notes = list[tuple[Any, Note]]  # each with the rows that it is of, an ascending array of numpy
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +79,33 @@ def taken(found: Decoded, places: Any) -> Decoded:
     return Decoded(columns, found.problems.take(places), found.drift.take(places))
 
 
-def with_missing(fields: Sequence[Field], columns: Sequence[Any], rows: int) -> Any:
-    """The drift of rows of which nothing is to be said but which fields they are without."""
-    notes: dict[int, list[Note]] = {}
-    for field, column in zip(fields, columns, strict=True):
-        if not field.optional and column.null_count:
-            note: Note = {"field": field.name, "change": MISSING, "found": None}
-            for row in np.flatnonzero(pc.is_null(column).to_numpy(zero_copy_only=False)).tolist():
-                notes.setdefault(row, []).append(note)
-    if not notes:
+def missing(fields: Sequence[Field], columns: Sequence[Any]) -> Notes:
+    """Which fields rows are without."""
+    return [
+        (np.flatnonzero(pc.is_null(column).to_numpy(zero_copy_only=False)), noted(field.name, MISSING, None))
+        for field, column in zip(fields, columns, strict=True)
+        if not field.optional and column.null_count
+    ]  # fmt: skip
+
+
+def drift_of(notes: Notes, rows: int) -> Any:
+    """The drift of so many rows, of each the notes in their order, DRIFTS_MAX at most."""
+    if not any(len(where) for where, _ in notes):
         return pa.nulls(rows, DRIFT)
-    return pa.array([notes.get(row) for row in range(rows)], DRIFT)
+    where = np.concatenate([each for each, _ in notes])
+    which = np.repeat(np.arange(len(notes)), [len(each) for each, _ in notes])
+    order = np.argsort(where, kind="stable")
+    where, which = where[order], which[order]
+    kept = np.arange(len(where)) - np.searchsorted(where, where) < DRIFTS_MAX
+    where, which = where[kept], which[kept]
+    ends = np.searchsorted(where, np.arange(rows + 1)).astype(np.int32)
+    texts = pa.array([note for _, note in notes], DRIFT.value_type).take(pa.array(which))
+    found = pa.ListArray.from_arrays(pa.array(ends), texts, mask=pa.array(np.diff(ends) == 0))
+    return found.cast(DRIFT)
+
+
+def noted(field: str, change: str, found: str | None) -> Note:
+    return {"field": field, "change": change, "found": found}
 
 
 def shortened(text: str) -> str:

@@ -1,9 +1,10 @@
-"""JSON payloads to columns: Arrow's reader over many payloads at once, and Python's json for those that it refuses.
+"""JSON payloads to columns: a quick reader of many payloads at once, and Python's json for those that it refuses.
 
-Both give the same rows, which tests/without_spark/test_decoding.py draws examples of. A payload is a JSON object by
+All give the same rows, which tests/without_spark/test_decoding.py draws examples of. A payload is a JSON object by
 RFC 8259, in UTF-8: NaN and Infinity are not JSON. Of a key that is there twice the last counts, as in Python.
 
-Payloads are joined by line feeds. A reader that takes them for a sequence of objects finds each payload's own, because
+Fields without structs and arrays are read by json_flat.py. For others the quick reader is Arrow's, to which payloads
+are given joined by line feeds. It takes them for a sequence of objects, and finds each payload's own, because
 
 * each of them begins with `{` and ends with `}`, so between two of them is `}`, a line feed and `{`;
 * a line feed is not allowed inside a string of JSON, so that is outside of strings, and there `}` before `{` is allowed
@@ -24,26 +25,28 @@ import numpy as np
 
 from fanlight_archive.arrow import pa, pc
 from fanlight_spark.decoding.fields import (
-    DRIFT,
     NEW,
     Decoded,
     Field,
-    Note,
+    Notes,
+    drift_of,
     instants,
     is_time,
     joined,
+    missing,
+    noted,
     replaced,
     taken,
-    with_missing,
 )
+from fanlight_spark.decoding.json_flat import LEARNT_MAX, FlatReader, octets, readable
 from fanlight_spark.decoding.records import KINDS, SINGLE_MOST, decoded, kind_of
 from fanlight_spark.decoding.times import FLOATING
 
 LEAF: Final = 64  # payloads that are not halved any more
-LEARNT_MAX: Final = 64  # unknown fields
 BRACKETS_MAX: Final = 64  # of a payload that Arrow is given: what is deeper is Python's
 BYTES_MAX: Final = 1 << 28  # that Arrow is given at once: its blocks are less than 2 GiB
 _LEARNABLE: Final = {bool: pa.bool_(), int: pa.float64(), float: pa.float64(), Decimal: pa.float64(), str: pa.string()}
+_NAMES: Final = {pa.bool_(): KINDS[bool], pa.float64(): KINDS[float], pa.string(): KINDS[str]}
 _INFINITE: Final = (float("inf"), float("-inf"))
 
 
@@ -55,6 +58,7 @@ class JsonRows:
         self._decimals = any(_has(field.type, pa.types.is_decimal) for field in fields)
         read = [_as_read(field) for field in fields]
         self._quick = all(kind is not None for kind in read)
+        self._flat = FlatReader(fields, read) if readable(read) else None
         self._schema = [
             pa.field(field.key, kind) for field, kind in zip(fields, read, strict=True) if kind is not None
         ]  # fmt: skip
@@ -65,6 +69,8 @@ class JsonRows:
         """Of a binary array without nulls."""
         if not len(values):
             return joined([], self.fields)
+        if self._flat is not None:
+            return self._compiled(self._flat, values)
         if not self._quick:
             return self._slow(values)
         plain = _plain(values)
@@ -80,6 +86,14 @@ class JsonRows:
         places[plain] = np.arange(count)
         places[rows] = count + np.arange(len(rows))
         return taken(joined([quick, others], self.fields), pa.array(places))
+
+    def _compiled(self, reader: FlatReader, values: Any) -> Decoded:
+        while True:
+            found = reader.read(values)
+            rows = np.flatnonzero(found.odd)
+            # Those of a new field are as many as there are messages: it is learnt, and they are read again.
+            if len(rows) <= LEAF or not reader.learn(self._objects(values.take(pa.array(rows[:LEAF])))[0]):
+                return self._finished(values, found.columns, found.new, found.odd)
 
     def _halving(self, values: Any) -> Decoded:
         parts: list[Decoded] = []
@@ -117,35 +131,37 @@ class JsonRows:
         found = [column.combine_chunks() for column in table.columns]
         if any(_not_finite(column) for column in found):
             return None
-        own = len(self.fields)
-        return self._finished(values, found[:own], dict(zip(self._learnt, found[own:], strict=True)))
+        own, new = len(self.fields), []
+        for key, column in zip(self._learnt, found[own:], strict=True):
+            where = np.flatnonzero(pc.is_valid(column).to_numpy(zero_copy_only=False))
+            new.append((where, noted(key, NEW, _NAMES[column.type])))
+        return self._finished(values, found[:own], new, np.zeros(len(values), dtype=bool))
 
-    def _finished(self, values: Any, found: list[Any], learnt: dict[str, Any]) -> Decoded:
-        columns, doubtful = [], np.zeros(len(values), dtype=bool)
+    def _finished(self, values: Any, found: list[Any], new: Notes, odd: Any) -> Decoded:
+        """The columns in their own types. odd: rows that are Python's, to which those are added that do not fit."""
+        columns = []
         for field, column in zip(self.fields, found, strict=True):
             made, fits = _made(field, column)
             columns.append(made)
             if fits is not None:
-                doubtful |= ~fits
-        drift = with_missing(self.fields, columns, len(values))
-        if any(column.null_count < len(column) for column in learnt.values()):
-            drift = _with_new(drift, learnt)
-        made = Decoded(columns, pa.nulls(len(values), pa.string()), drift)
-        if not doubtful.any():
-            return made
-        rows = np.flatnonzero(doubtful)
-        return replaced(made, rows, self._slow(values.take(pa.array(rows))), self.fields)
+                odd |= ~fits
+        drift = drift_of([*missing(self.fields, columns), *new], len(values))
+        whole = Decoded(columns, pa.nulls(len(values), pa.string()), drift)
+        if not odd.any():
+            return whole
+        rows = np.flatnonzero(odd)
+        return replaced(whole, rows, self._slow(values.take(pa.array(rows))), self.fields)
 
     def _slow(self, values: Any) -> Decoded:
         """Row by row: the reasons are found here."""
-        rows: list[dict[str, Any] | None] = []
-        problems: list[str | None] = []
-        for value in values.to_pylist():
-            record, problem = read_object(value, decimals=self._decimals)
-            rows.append(record)
-            problems.append(problem)
-        self._learn(rows)
+        rows, problems = self._objects(values)
+        if self._flat is None:
+            self._learn(rows)
         return decoded(rows, problems, self.fields)
+
+    def _objects(self, values: Any) -> tuple[list[dict[str, Any] | None], list[str | None]]:
+        read = [read_object(value, decimals=self._decimals) for value in values.to_pylist()]
+        return [row for row, _ in read], [problem for _, problem in read]
 
     def _learn(self, rows: Sequence[dict[str, Any] | None]) -> None:
         known = {field.key for field in self.fields}
@@ -199,12 +215,12 @@ def _refuse(constant: str) -> Any:
 
 def _plain(values: Any) -> Any:
     """Which payloads begin with { and end with }, and are not deep: a boolean array of numpy."""
-    _, buffer, data = values.buffers()
-    ends = np.frombuffer(buffer, dtype=np.int32)[values.offset : values.offset + len(values) + 1]
-    octets = np.frombuffer(data, dtype=np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
-    first, last = np.minimum(ends[:-1], len(octets) - 1), np.maximum(ends[1:] - 1, 0)
-    plain = (np.diff(ends) > 1) & (octets[first] == ord("{")) & (octets[last] == ord("}"))
-    body = octets[ends[0] : ends[-1]].tobytes()
+    ends, data = octets(values)
+    if not len(data):
+        return np.zeros(len(values), dtype=bool)
+    first, last = np.minimum(ends[:-1], len(data) - 1), np.maximum(ends[1:] - 1, 0)
+    plain = (np.diff(ends) > 1) & (data[first] == ord("{")) & (data[last] == ord("}"))
+    body = data[ends[0] : ends[-1]].tobytes()
     brackets = body.count(b"[") + body.count(b"{") - len(values)
     if brackets > BRACKETS_MAX:
         each = np.add(pc.count_substring(values, "[").to_numpy(), pc.count_substring(values, "{").to_numpy())
@@ -267,17 +283,6 @@ def _not_finite(column: Any) -> bool:
     if pa.types.is_struct(kind):
         return any(_not_finite(child) for child in column.flatten())
     return _not_finite(column.flatten()) if pa.types.is_list(kind) else False
-
-
-def _with_new(drift: Any, learnt: dict[str, Any]) -> Any:
-    """The same and the unknown fields of each row."""
-    names = {pa.bool_(): KINDS[bool], pa.float64(): KINDS[float], pa.string(): KINDS[str]}
-    notes: list[list[Note] | None] = drift.to_pylist()
-    for key, column in learnt.items():
-        note: Note = {"field": key, "change": NEW, "found": names[column.type]}
-        for row in np.flatnonzero(pc.is_valid(column).to_numpy(zero_copy_only=False)).tolist():
-            notes[row] = [*(notes[row] or []), note]
-    return pa.array(notes, DRIFT)
 
 
 def _has(kind: Any, wanted: Any) -> bool:
