@@ -138,7 +138,7 @@ class Limits:
             "of the loop's time, for clients that log in from one address while it passes others' messages; 100: they "
             "never wait"
         ),
-    ] = 5
+    ] = 3
     refusals_per_second_max: Annotated[
         int, Ge(0), Le(1_000_000), Unit("requests"),
         Reason(

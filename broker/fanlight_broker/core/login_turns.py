@@ -5,11 +5,11 @@
 
 A login takes some hundred microseconds, as long as a hundred messages: accepting, checking credentials, a session, and
 the end of the connection. So a client that does nothing but connect would take half of a busy loop. The loop is crowded
-if a round of it took long and passed messages; then one address gets the part `logins_percent` of the time, and all
-together one login in a round. Where nothing but logins is under way, as many are done as arrive: a fleet that
-comes back after a restart does not wait.
+if it passes many messages in a millisecond, in one round or in several short ones; then one address gets the part
+`logins_percent` of the time, and all together one login in a round. Where nothing but logins is under way, as many are
+done as arrive: a fleet that comes back after a restart does not wait.
 
-One look at the loop lasts one round of it, after a login. Nothing is measured while nobody logs in. No clock here: the
+One look at the loop lasts that long, after a login. Nothing is measured while nobody logs in. No clock here: the
 ledger's is used, and without one nobody waits.
 """
 
@@ -19,10 +19,11 @@ from typing import Any, Final
 
 from fanlight_broker.wire.ledger import Ledger
 
-LOGIN_SECONDS: Final = 0.000_5  # of the loop, for one connection from its accept to its end; without TLS
-ROUND_SECONDS: Final = 0.000_5  # a round of the loop that took this long, and passed ...
-ROUND_MESSAGES: Final = 32  # ... as many messages in and out, or ...
-ROUND_BYTES: Final = 256 * 1024  # ... sent this much, is crowded
+LOGIN_SECONDS: Final = 0.000_5  # of the loop, for one connection from its accept to its end, at least; without TLS
+WHOLE_LOGIN: Final = 2  # times as long as what is done in its turn: accepting, reading and its end come to the same
+LOOK_AT_SECONDS: Final = 0.001  # rounds of the loop that took this long together, or one that did, and passed ...
+LOOK_MESSAGES: Final = 32  # ... as many messages in and out, or ...
+LOOK_BYTES: Final = 256 * 1024  # ... sent this much: it is crowded
 LOOK_SECONDS: Final = 0.1  # that what was seen is believed
 AT_ONCE: Final = 16  # logins in a round that is not crowded
 REMEMBERED_MAX: Final = 10_000  # addresses with a login a moment ago
@@ -92,27 +93,31 @@ class LoginTurns:
         if clock is None:
             return
         now = clock()
-        if self._round is not None:
-            self._look(now, *self._round)
+        begun, ended = self._round, False
+        if begun is not None and now - begun[0] >= LOOK_AT_SECONDS:
+            self._look(now, *begun)
+            begun, ended = None, True
         if self._lines:
             try:
                 self._serve(now)
             finally:
-                self._round = self._begin(clock())
+                after = clock()
+                # What logins took is no part of what is looked at.
+                self._round = self._begin(after) if begun is None else (begun[0] + after - now, *begun[1:])
                 self._look_again()
-        elif self._round is None:
-            self._round = self._begin(now)
-            self._look_again()
-        else:
+        elif ended:
             self._round = None
+        else:
+            self._round = begun or self._begin(now)
+            self._look_again()
 
     def _begin(self, now: float) -> tuple[float, int, int]:
         return now, self._ledger.messages_in + self._ledger.messages_out, self._ledger.bytes_out
 
     def _look(self, now: float, begun: float, messages: int, octets: int) -> None:
         _, messages_now, octets_now = self._begin(now)
-        passed = messages_now - messages >= ROUND_MESSAGES or octets_now - octets >= ROUND_BYTES
-        self.crowded = passed and now - begun >= ROUND_SECONDS
+        passed = messages_now - messages >= LOOK_MESSAGES or octets_now - octets >= LOOK_BYTES
+        self.crowded = passed
         self._looked_at = now
 
     def _serve(self, now: float) -> None:
@@ -135,9 +140,12 @@ class LoginTurns:
         self.leave(who)
         self._charge(address, now)
         login()
+        clock = self._ledger.clock
+        if clock is not None and (took := WHOLE_LOGIN * (clock() - now)) > LOGIN_SECONDS:  # a slow machine
+            self._charge(address, now, took)
 
-    def _charge(self, address: str, now: float) -> None:
-        self._next[address] = now + LOGIN_SECONDS * 100 / self.percent
+    def _charge(self, address: str, now: float, seconds: float = LOGIN_SECONDS) -> None:
+        self._next[address] = now + seconds * 100 / self.percent
         self._next.move_to_end(address)
         if len(self._next) > REMEMBERED_MAX:
             self._next.popitem(last=False)

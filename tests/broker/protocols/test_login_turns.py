@@ -17,13 +17,15 @@ GREEDY, MODEST, OTHER = "192.0.2.66", "192.0.2.1", "192.0.2.2"
 class Loop:
     """A broker, a publisher that is its own subscriber, and rounds one by one."""
 
-    def __init__(self, *, busy: bool, logins_percent: int = 5) -> None:
+    def __init__(self, *, busy: bool, logins_percent: int = 5, slow: float = 0.0) -> None:
+        """slow: seconds of its turn, by the broker's clock; else a login is a part of the round."""
         self.world = World(in_turns=True, logins_percent=logins_percent)
         self.modest = self.world.connect("modest", V3)
         self.modest.say(Subscribe(1, (Subscription("t", 0),)))
         self.modest.packets()
-        self.world.broker.ledger.clock = lambda: self.world.now
-        self.busy = busy
+        self.world.broker.ledger.clock = lambda: self.world.now + slow * len(self.world.broker.clients)
+        self.busy, self.messages, self.seconds = busy, MESSAGES, ROUND_SECONDS
+        self.login_seconds = 0.0 if slow else LOGIN_SECONDS
         self.begun = self.world.now
         self.logins = 0
 
@@ -43,12 +45,12 @@ class Loop:
         for _ in range(len(world.soon)):
             world.soon.popleft()()
         if self.busy:
-            self.modest._sent.append(MESSAGES)
+            self.modest._sent.append(self.messages)
         for peer in world.peers:
             peer.deliver()
         logins = len(world.broker.clients) - before
         self.logins += logins
-        world.now += ROUND_SECONDS + logins * LOGIN_SECONDS
+        world.now += self.seconds + logins * self.login_seconds
 
     def run(self, seconds: float) -> None:
         end = self.world.now + seconds
@@ -67,6 +69,41 @@ def test_one_address_gets_its_part_of_a_crowded_loop_and_no_more() -> None:
     assert 0.04 < loop.logins * LOGIN_SECONDS / 0.5 <= 0.05 + LOGIN_SECONDS / 0.5
     assert len(loop.world.broker.login_turns) == 300 - loop.logins
     assert loop.world.broker.login_turns.waited == 300
+
+
+def test_a_loop_of_many_short_rounds_is_crowded_as_well() -> None:
+    """Clients that send one message at a time, with which the loop is as busy."""
+    loop = Loop(busy=True, slow=LOGIN_SECONDS / 2)
+    loop.messages, loop.seconds = encode(Publish("t", b"payload"), V3) * 4, 0.000_1
+    loop.run(0.01)
+    loop.come(GREEDY, 1, "first")
+    loop.run(0.01)
+    loop.logins = 0
+    loop.come(GREEDY, 300)
+    loop.run(0.5)
+    elapsed = 0.5 + loop.logins * LOGIN_SECONDS / 2
+    assert 0.04 < loop.logins * LOGIN_SECONDS / elapsed <= 0.05 + LOGIN_SECONDS / elapsed
+
+
+def test_a_loop_with_few_messages_is_not() -> None:
+    loop = Loop(busy=True)
+    loop.messages, loop.seconds = encode(Publish("t", b"payload"), V3), 0.000_1
+    loop.come(GREEDY, 1, "first")
+    loop.run(0.01)
+    loop.come(GREEDY, 300)
+    loop.run(0.1)
+    assert loop.logins == 301
+
+
+def test_on_a_slow_machine_a_login_counts_for_what_it_takes() -> None:
+    loop = Loop(busy=True, slow=0.004)
+    loop.come(GREEDY, 1, "first")
+    loop.run(0.01)
+    loop.logins = 0
+    loop.come(GREEDY, 300)
+    loop.run(2.0)
+    elapsed = 2.0 + 0.004 * loop.logins
+    assert 0.03 < loop.logins * 0.008 / elapsed <= 0.05 + 0.008 / elapsed  # accepting and the end take as long again
 
 
 def test_a_login_of_another_address_waits_for_one_of_each_and_not_for_all() -> None:
