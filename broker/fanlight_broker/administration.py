@@ -23,6 +23,7 @@ from fanlight_broker.listeners import Listeners
 from fanlight_broker.listening import log_listening, opening, reachable
 from fanlight_broker.net.clock import monotonic
 from fanlight_broker.net.https import TlsServer
+from fanlight_broker.net.proxies import Proxies, networks_of
 from fanlight_broker.parts import Apply, Part, PartError
 from fanlight_broker.process_usage import process_usage
 
@@ -67,6 +68,7 @@ class Administration(Part):
             enforcement=self._core.broker.enforcement, actions=self._actions(),
             views=self._views(), dashboard=settings.dashboard, operate=self._operate,
             login_required=lambda: self._access.required,
+            believes=forwarding_proxies(settings),
             sockets=partial(self._listeners.port_guide.sockets, self._of_pages.name),
         )
 
@@ -144,6 +146,16 @@ class Administration(Part):
         self.settings = settings
         self._level = settings.log_level
         self.server.gatekeeper.use(metrics)
+
+
+def forwarding_proxies(settings: Settings) -> Callable[[str], bool] | None:
+    """Whether an address is that of a proxy before the HTTP listener; None: there are none. Raises PartError."""
+    if not settings.http_forwarded_from:
+        return None
+    try:
+        return Proxies(networks_of(settings.http_forwarded_from)).believes
+    except ValueError as error:
+        raise PartError(f"http_forwarded_from: {error}") from None
 
 
 def metrics_access_of(settings: Settings) -> MetricsAccess:

@@ -265,3 +265,28 @@ def test_a_login_ends_with_the_credentials(folder: Path, start_broker: StartBrok
     subprocess.run([fanlightd(), "user", "rm", str(users), "root"], check=True, timeout=60, capture_output=True)
     reload(broker)
     root.refused(401, "GET", "/overview")
+
+
+def test_a_proxy_that_ends_tls_says_how_a_client_came(start_broker: StartBroker, tmp_path: Path) -> None:
+    broker = start_broker(http_forwarded_from="127.0.0.0/8", audit_log=str(tmp_path / "audit.log"))
+    api = ApiClient(broker.http_url)
+    host = broker.http_url.partition("//")[2]
+    body = {"topic": "a", "payload": ""}
+    page = {"Origin": f"https://{host}", "X-Forwarded-Proto": "https", "X-Forwarded-For": "6.6.6.6, 203.0.113.9"}
+    api.ok("POST", "/messages", body, **page, X_Forwarded_Host=host)
+    for topic, forwarded in (("b", "203.0.113.8, 127.0.0.8"), ("c", "203.0.113.7, unknown")):
+        api.ok("POST", "/messages", {**body, "topic": topic}, **{**page, "X-Forwarded-For": forwarded})
+    seen = [each["address"] for each in notes(tmp_path, lambda note: note["asked"]["topic"] == "c")]
+    assert seen == ["203.0.113.9", "203.0.113.8", "127.0.0.1"]
+    api.refused(403, "POST", "/messages", body, **{**page, "X-Forwarded-Proto": "http"})
+    api.refused(403, "POST", "/messages", body, **{**page, "Origin": "https://evil.example"})
+    api.ok("POST", "/messages", body, Origin=f"http://{host}")  # a client that came without a proxy
+    named = {**page, "Origin": "https://broker.example", "X-Forwarded-Host": "broker.example"}
+    assert "by address" in api.refused(403, "POST", "/messages", body, **named)  # nobody, and by a name of others
+
+
+def test_what_others_say_of_a_proxy_is_not_believed(module_broker: TestBroker, start_broker: StartBroker) -> None:
+    for broker in (module_broker, start_broker(http_forwarded_from="192.0.2.0/24")):
+        host = broker.http_url.partition("//")[2]
+        page = {"Origin": f"https://{host}", "X-Forwarded-Proto": "https"}
+        ApiClient(broker.http_url).refused(403, "POST", "/messages", {"topic": "a", "payload": ""}, **page)

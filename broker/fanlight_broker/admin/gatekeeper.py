@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fanlight_broker import audit
+from fanlight_broker.admin.forwarded import has_tls
 from fanlight_broker.core.enforcement import Enforcement
 from fanlight_broker.core.errors import AuthenticationFailed, NotPermitted
 from fanlight_broker.core.identity import ANONYMOUS, Identity
@@ -93,7 +94,7 @@ class Gatekeeper:
     def origin_of(self, request: "web.BaseRequest", identity: Identity) -> Origin:
         """What permissions may know of who asks, beside the name."""
         return Origin(
-            identity.groups, self._certified(request), request.remote or "", "https" if request.secure else "http",
+            identity.groups, self._certified(request), request.remote or "", "https" if has_tls(request) else "http",
             own=identity.permissions,
         )
 

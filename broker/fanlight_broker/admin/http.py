@@ -84,6 +84,7 @@ class AdminServer:
         sockets: Callable[[], Mapping[str, int]] = dict,
         operate: "Operate | None" = None,
         login_required: Callable[[], bool] = lambda: False,
+        believes: Callable[[str], bool] | None = None,
     ) -> None:
         sources = (*sources, MetricSource({**COUNTERS, **GAUGES}, self._counters, self._gauges))
         self._https = https
@@ -91,7 +92,7 @@ class AdminServer:
         self.gatekeeper = Gatekeeper(authenticator, metrics or MetricsAccess(), self._certified, enforcement)
         self._actions, self._views, self._dashboard = actions, views, dashboard
         self._sockets = sockets
-        self._operate, self._login_required = operate, login_required
+        self._operate, self._login_required, self._believes = operate, login_required, believes
         self._inspection, self._sources, self._version = inspection, sources, version
         self._host, self._asked_port = host, port
         self._connections_max = connections_max
@@ -164,7 +165,7 @@ class AdminServer:
             local=lambda secure: self._tls_local if secure else self._local, actions=self._actions,
             views=self._views, dashboard=DashboardFiles(self._sockets()) if self._dashboard else None,
             operate=self._operate, login_required=self._login_required,
-            seconds=self._connection_seconds_max,
+            seconds=self._connection_seconds_max, believes=self._believes,
         )
         return BoundedServer(
             self._requests.handle, connection_seconds_max=self._connection_seconds_max,

@@ -13,6 +13,7 @@ from fanlight_broker.admin.api.api import Api
 from fanlight_broker.admin.api.dispatch import BASE
 from fanlight_broker.admin.api.operated import Operated
 from fanlight_broker.admin.dashboard_files import DashboardFiles
+from fanlight_broker.admin.forwarded import Forwarded, has_tls
 from fanlight_broker.admin.gatekeeper import Gatekeeper
 from fanlight_broker.admin.inspection import METRICS, PATHS, InspectionApi, place_asked
 from fanlight_broker.admin.listener import SERVER, Pace
@@ -50,6 +51,7 @@ class Requests:
     views    by their paths: what parts show of themselves
     dashboard  what browsers get at /
     seconds  that a connection lives
+    believes  whether an address is that of a proxy that says who clients are; None: there are none
     operate  makes what the API works on, given what shares the loop; None: there is no API
     """
 
@@ -59,6 +61,7 @@ class Requests:
         actions: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
         views: Mapping[str, PartView] = MappingProxyType({}), dashboard: DashboardFiles | None = None,
         operate: Operate | None = None, login_required: Callable[[], bool] = lambda: False, seconds: float = 60.0,
+        believes: Callable[[str], bool] | None = None,
     ) -> None:
         self.count = 0
         self._gatekeeper = gatekeeper
@@ -70,6 +73,7 @@ class Requests:
         # Separate, so that a flood of other requests cannot make a supervisor think the broker dead.
         self._health_pace = Pace(per_second_max)
         self._local = local
+        self._forwarded = Forwarded(believes) if believes is not None else None
         self._actions = actions
         self._files = dashboard
         self._http_api: Api | None = None
@@ -87,6 +91,8 @@ class Requests:
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """The answer, whatever fails."""
         self.count += 1
+        if self._forwarded is not None:
+            request = self._forwarded.seen(request)
         pace = self._health_pace if request.path in OPEN else self._pace
         if (seconds := pace.wait(asyncio.get_running_loop().time())) > 0:
             await asyncio.sleep(seconds)
@@ -108,7 +114,7 @@ class Requests:
 
     async def _admit(self, request: web.BaseRequest) -> bool:
         """Whether the answer may have details. Raises AuthenticationFailed, NotPermitted."""
-        local = self._local(request.secure)
+        local = self._local(has_tls(request))
         if request.path == METRICS:
             await self._gatekeeper.check_metrics(request, local=local)
         elif request.path not in OPEN:

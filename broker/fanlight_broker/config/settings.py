@@ -25,6 +25,7 @@ from fanlight_broker.config.groups import (
     TLS,
     TOKENS,
 )
+from fanlight_broker.config.proxy_settings import ProxySettings
 from fanlight_broker.config.tracing_settings import TracingSettings
 from fanlight_broker.config.values import Secret
 from fanlight_broker.core.limits import Durability, Limits, StoreDurability
@@ -90,6 +91,7 @@ class Sources:
 
 @dataclass(frozen=True)
 class Settings(
+    ProxySettings,
     TracingSettings,
     AmqpSettings,
     MqttSettings,
@@ -139,21 +141,6 @@ class Settings(
             "lifetime of an HTTP connection, so that slow ones cannot block the others; scrapers reconnect"
         ),
     ] = 60.0
-
-    proxy_protocol: Annotated[
-        str | None, LISTENERS, NeedsRestart(), Unit("listeners"),
-        Reason(
-            "listeners behind a proxy that says who a client is, by the PROXY protocol (versions 1 and 2): names "
-            "separated by commas, such as mqtt, mqtt_tls, or all; a connection without its header is closed"
-        ),
-    ] = None
-    proxy_protocol_from: Annotated[
-        str | None, LISTENERS, NeedsRestart(), Unit("networks"),
-        Reason(
-            "addresses and networks of these proxies, separated by commas, such as 10.0.0.0/8, ::1; nobody else is "
-            "believed, and a connection from elsewhere is closed"
-        ),
-    ] = None
 
     tls_certificate: Annotated[
         Path | None, TLS, Unit("path"),

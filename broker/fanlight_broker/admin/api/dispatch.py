@@ -19,6 +19,7 @@ from fanlight_broker.admin.api.declared import Call, Operation, Reply, read_body
 from fanlight_broker.admin.api.logins import COOKIE, CSRF_HEADER, Login, Logins, is_token
 from fanlight_broker.admin.api.problems import ApiError, problem_of
 from fanlight_broker.admin.api.routing import MethodNotAllowed, Routing
+from fanlight_broker.admin.forwarded import has_tls
 from fanlight_broker.admin.gatekeeper import Gatekeeper
 from fanlight_broker.admin.slices import Slices
 from fanlight_broker.core.errors import AuthenticationFailed, FanlightError, NotPermitted
@@ -119,7 +120,7 @@ class Dispatch:
         if operation.action is None and self._gatekeeper.is_nobody(request):
             return ANONYMOUS, None  # may ask for a login, and for what there is; it has not tried to be somebody
         try:
-            return await self._gatekeeper.identity(request, local=self._local(request.secure)), None
+            return await self._gatekeeper.identity(request, local=self._local(has_tls(request))), None
         except AuthenticationFailed:
             if operation.action is None and "Authorization" not in request.headers:
                 return ANONYMOUS, None  # whose certificate lets nobody in
