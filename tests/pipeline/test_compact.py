@@ -214,3 +214,24 @@ def test_what_is_no_archive_is_refused(spark: Any, tmp_path: Path, capsys: pytes
     assert "no archive" in capsys.readouterr().err
     with pytest.raises(ValueError, match="nothing was compacted there"):
         compacted.read(spark, tmp_path)
+
+
+def test_other_jobs_read_a_delta_table(spark: Any, folder: Path, tmp_path: Path) -> None:
+    from fanlight_spark.jobs import command, compacted
+    from fanlight_spark.jobs import compact as job
+
+    out = tmp_path / "out"
+    assert job.main([str(folder), "--out", str(out), "--format", "delta"], spark) == 0
+    times = ["--from", "1970-01-01T00:10:00", "--until", "1970-01-01T00:10:10", "--filter", "stock.*.1"]
+    asked = command.parser("some", "", "").parse_args([str(out), "--out", "x", *times])
+    found = command.messages(spark, asked, "offset", "topic")
+    assert sorted(row.offset for row in found.collect()) == [601, 604, 607]
+    found, source = compacted.read(spark, out), spark.read.format("fanlight").load(str(folder))
+    assert found.columns == [*SCHEMA.names, "root", "date"]
+    assert sorted(tuple(row)[:13] for row in found.collect()) == sorted(
+        tuple(row) for row in source.collect() if row.offset < 800
+    )
+    empty = tmp_path / "empty"
+    assert job.main([str(folder), "--out", str(empty), "--format", "delta", "--up-to", "0"], spark) == 0
+    assert compacted.read(spark, empty).collect() == []
+    assert job.main([str(folder), "--out", "s3://lake/messages"], spark) == 2  # sets are not for object stores

@@ -241,7 +241,7 @@ def _is_source(name: str) -> bool:
 
 
 def _parquet(spark: SparkSession, name: str, wanted: Iterable[str]) -> DataFrame:
-    if (Path(name) / filesets.MANIFEST).is_file():
+    if (Path(name) / filesets.MANIFEST).is_file() or compacted.is_delta(name):
         return compacted.read(spark, name)
     frame = spark.read.parquet(name)
     missing = sorted(set(wanted) - set(frame.columns))

@@ -5,6 +5,7 @@ Exit codes as those of the jobs: 0; 1 for more losses than --fail-above; 2 for m
 
 import argparse
 import logging
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -142,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(options.work(options))
     except (ValueError, OSError, ArchiveError) as error:
-        print(f"{parser.prog}: {str(error).splitlines()[0]}", file=sys.stderr)
+        print(f"{parser.prog}: {error}", file=sys.stderr)
         return WRONG
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -162,7 +163,17 @@ def _named_errors(format: str, table: str) -> Iterator[None]:
     try:
         yield
     except DeltaError as error:
-        raise OSError(f"{table}: {error}") from error
+        raise OSError(f"{table}: {_sentence(error)}") from error
+    except OSError as error:
+        if error.errno is not None:  # the system's own, with its file
+            raise
+        raise OSError(f"{table}: {_sentence(error)}") from error
+
+
+def _sentence(error: Exception) -> str:
+    """What delta-rs says in a tree of coloured lines, in one."""
+    lines = (re.sub(r"\x1b\[\d*m|↳|- +", "", line).strip() for line in str(error).splitlines())
+    return ": ".join(line for line in lines if line)
 
 
 def _pair(text: str) -> tuple[str, str]:
