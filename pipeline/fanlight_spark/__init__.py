@@ -14,6 +14,7 @@
     tables     payloads as typed columns                    decoding   the same without Spark: formats, types, times
     catalog    CREATE TABLE ... USING fanlight              lakehouse an archive as a Delta table, without Spark
     kafka      a bridge to and from Kafka                   message    what is published, and its headers
+    pack       what workers need, as one archive
     judging    what two files of permissions decide         decisions  the same of all that was archived
 
 It imports the archive's format, the matcher, the permissions and, for a running broker, the SDK; nothing of the broker
