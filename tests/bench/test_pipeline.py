@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from fanlight_bench.pipeline import messages, tables
-from fanlight_bench.pipeline.__main__ import BENCHES, MISSING, OK, WRONG, main
+from fanlight_bench.pipeline import messages, plots, tables
+from fanlight_bench.pipeline.__main__ import BENCHES, MISSING, OK, WRONG, main, renewed
 from fanlight_bench.pipeline.case import Bench, PipelineCase, PipelineGroup, measured, rates
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -27,7 +27,7 @@ def test_what_archiving_costs_is_measured_without_spark(tmp_path: Path) -> None:
     pytest.importorskip("fanlight_bench.load.generator", reason="needs epoll")
     command = [sys.executable, "-m", "fanlight_bench", "pipeline"]
     command += ["--quick", "--only", "archived", "--folder", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False, cwd=ROOT)
     assert done.returncode == OK, done.stderr
     (group,) = json.loads(done.stdout)["benches"]["archived"].values()
     sizes = {kind: values["bytes a quote"] for kind, values in group["facts"].items() if "bytes a quote" in values}
@@ -63,7 +63,6 @@ def test_what_is_missing_or_wrong_is_said(
     assert main(["--only", "source"]) == MISSING
     assert "make spark" in capsys.readouterr().err
     assert main(["--only", "teleport"]) == WRONG
-    assert main(["--only", "archived", "--publish"]) == WRONG
 
 
 def published() -> Mapping[str, Any]:
@@ -77,3 +76,20 @@ def test_the_page_says_what_the_committed_results_say() -> None:
     assert tables.rewritten(text, published()) == text
     assert set(published()["benches"]) == set(BENCHES)
     assert "Not measured" not in text
+
+
+def test_the_chart_of_the_page_shows_every_way_that_was_measured() -> None:
+    pytest.importorskip("matplotlib", reason="needs matplotlib: pip install --group bench")
+    ((name, chart),) = plots.plots(published()).items()
+    assert f"]({name})" in tables.DOCUMENT.read_text(encoding="utf-8")
+    ways = {way for group in published()["benches"]["matching"].values() for way in group["cases"]}
+    assert all(f">{way}<".encode() in chart for way in ways - {"few_topics=False"})
+
+
+def test_some_benches_of_a_later_run_take_the_place_of_those_that_were_published() -> None:
+    later = {"rows": 5, "turns": 1, "load": 9.0, "benches": {"live": {}}}
+    both = renewed(dict(published()), later)
+    assert both["benches"] == {**published()["benches"], "live": {}}
+    assert both["renewed"]["live"] == {"rows": 5, "turns": 1, "load": 9.0}
+    assert "live (5 messages, 1 turns, on a machine with other work)" in " ".join(tables._machine(both))
+    assert renewed(both, {**later, "load": 0.1})["renewed"]["live"]["load"] == 0.1

@@ -37,7 +37,8 @@ def test_each_case_has_a_rate_and_each_baseline_a_ratio(shared: None, tmp_path: 
     assert source["facts"]["archive_bytes_per_message"] > 100
     assert set(report["benches"]["live"]) == {"read", "publish"}
     matching = report["benches"]["matching"]
-    assert {"scan", "rlike", "rlike, topics"} <= set(matching["100 filters"]["cases"]["match_topics"]["beside"])
+    beside = matching["100 filters"]["cases"]["match_topics"]["beside"]
+    assert {"scan", "rlike", "rlike, topics", "join, topics", "mapInPandas", "paho"} <= set(beside)
     page = tables.rewritten(tables.DOCUMENT.read_text(encoding="utf-8"), report)
     assert "| match_topics |" in page
     assert "Not measured in this run." in page  # archived
@@ -46,7 +47,7 @@ def test_each_case_has_a_rate_and_each_baseline_a_ratio(shared: None, tmp_path: 
 def test_ways_that_do_not_agree_are_an_error(
     shared: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("fanlight_bench.pipeline.matching.expression", lambda filter: "^nothing$")
+    monkeypatch.setattr("fanlight_bench.pipeline.baselines.expression", lambda filter: "^nothing$")
     assert main(["--quick", "--only", "matching", "--folder", str(tmp_path), "--rows", "1000"]) == FAULTY
     assert re.search(r"rlike finds 0 matches, and not \d+", capsys.readouterr().err)
 
@@ -63,7 +64,7 @@ def test_ways_that_do_not_agree_are_an_error(
 )
 def test_a_filter_as_a_regular_expression_means_the_same(filter: str, yes: list[str], no: list[str]) -> None:
     require.spark()
-    from fanlight_bench.pipeline.matching import expression
+    from fanlight_bench.pipeline.baselines import expression
 
     pattern = re.compile(expression(filter))
     assert all(pattern.search(topic) for topic in yes)

@@ -5,6 +5,7 @@
     python -m fanlight_bench pipeline --only matching      some
     python -m fanlight_bench pipeline --rows 1000000       of messages, in place of four million
     python -m fanlight_bench pipeline --publish            all of it, and the page docs/pipeline-speed.md anew
+    python -m fanlight_bench pipeline --publish --only X   some, which take the place of those in the committed results
     python -m fanlight_bench pipeline --document           the page anew, from the committed results
     python -m fanlight_bench pipeline --quick              once and small: that it works
 
@@ -19,6 +20,7 @@ wrong; 3 Spark, Java or the data is not here.
 import argparse
 import importlib
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -27,8 +29,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from fanlight_bench import reporting, svg
 from fanlight_bench.machine import machine
-from fanlight_bench.pipeline import tables
+from fanlight_bench.pipeline import plots, tables
 from fanlight_bench.pipeline.case import QUICK_ROWS, ROWS, TURNS, WARM, Bench, measured
 
 OK, FAULTY, WRONG, MISSING = 0, 1, 2, 3
@@ -48,9 +51,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := set(names) - set(BENCHES):
         _log([f"bench: {', '.join(sorted(unknown))}: no such bench; there are {', '.join(BENCHES)}"])
         return WRONG
-    if options.publish and options.only:
-        _log(["bench: what is published is all of it: --publish without --only"])
-        return WRONG
     if options.document:
         return _document(options, json.loads(Path(options.results).read_text(encoding="utf-8")))
     if set(names) & {*SPARKS, *APART} and (reason := _lacking()):
@@ -69,8 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.publish:
         path = Path(options.results)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-        _document(options, report)
+        whole = report if not options.only else renewed(json.loads(path.read_text(encoding="utf-8")), report)
+        path.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+        _document(options, whole)
     json.dump(report, sys.stdout, indent=1)
     sys.stdout.write("\n")
     return OK
@@ -82,7 +83,7 @@ def measure(names: Sequence[str], options: argparse.Namespace) -> dict[str, Any]
     if options.quick:
         rows, turns, warm = min(rows, QUICK_ROWS), 1, 0
     report: dict[str, Any] = {
-        "machine": machine(), "versions": _versions(), "rows": rows, "turns": turns, "benches": {}
+        "machine": machine(), "versions": _versions(), "rows": rows, "turns": turns, "load": _load(), "benches": {}
     }  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="fanlight-bench-", dir=options.folder) as folder:
         settings = dict(given.split("=", 1) for given in options.set)
@@ -96,6 +97,17 @@ def measure(names: Sequence[str], options: argparse.Namespace) -> dict[str, Any]
         finally:
             bench.stop()
     return report
+
+
+def renewed(published: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
+    """The published results with some benches of another run, and how these were measured."""
+    how = {name: report[name] for name in ("rows", "turns", "load")}
+    kept = {name: one for name, one in published.get("renewed", {}).items() if name not in report["benches"]}
+    return {
+        **published,
+        "benches": {**published["benches"], **report["benches"]},
+        "renewed": {**kept, **dict.fromkeys(report["benches"], how)},
+    }
 
 
 def about(name: str) -> str:
@@ -119,11 +131,14 @@ def _versions() -> dict[str, str]:
 
 def _document(options: argparse.Namespace, report: dict[str, Any]) -> int:
     path = Path(options.docs) / tables.DOCUMENT.name
-    before = path.read_text(encoding="utf-8")
-    after = tables.rewritten(before, report)
-    path.write_text(after, encoding="utf-8")
-    _log([f"bench: {path} {'rewritten' if after != before else 'is as it was'}"])
+    changed = reporting.rewrite(path, lambda text: tables.rewritten(text, report))
+    _log(reporting.published(path, changed, lambda folder: svg.write(plots.plots(report), folder)))
     return OK
+
+
+def _load() -> float:
+    """Processes that wanted a processor in the last minute, before this began."""
+    return round(os.getloadavg()[0], 1)
 
 
 def _log(lines: Sequence[str], where: Any = None) -> None:

@@ -4,28 +4,30 @@
     match_topics    ours
     rlike           a join whose condition is `topic RLIKE pattern`, the filters as regular expressions
     rlike, topics   the same for the distinct topics only, joined back to the messages: what one does next
-    paho            a Python UDF with paho-mqtt's MQTTMatcher, explode of what it gives
+    join, topics    the distinct topics exploded into all filters that would match them (a topic of n words has
+                    2^(n+1) and more), joined with the filters by equality, and back to the messages: no Python at all
+    mapInPandas     paho-mqtt's MQTTMatcher over batches of messages, asked once for each topic of a batch
+    paho            a Python UDF with the same matcher, called for each message, explode of what it gives
     paho, topics    the same for the distinct topics only, joined back to the messages
 
-Both indexes are built outside the clock: ours by `index_of`, paho's once in each worker, before the turns that count.
+All indexes are built outside the clock: ours by `index_of`, paho's once in each worker, before the turns that count,
+and the table of filters of the join is in memory; the hash table that Spark makes of it in each query is within.
 With `topics of their own` each message has a topic that no other has: then matching distinct topics saves nothing.
 
 All give a row for each message and each filter that matches it, and are found to give equally many before they are
-measured. `rlike` and `paho` are given fewer messages: their rates are what counts. `rlike, topics` and `paho, topics`
-are given all, for their work is the same for few and for many.
+measured. `rlike` and `paho` are given fewer messages: their rates are what counts. `rlike, topics`, `join, topics` and
+`paho, topics` are given all, for their work is the same for few and for many.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import partial
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from pyspark.sql import functions as F
 
-from fanlight_bench.pipeline import messages
+from fanlight_bench.pipeline import baselines, messages
 from fanlight_bench.pipeline.case import Bench, PipelineCase, PipelineGroup, noop
 from fanlight_spark.matching import match_topics
 from fanlight_spark.topics import index_of
@@ -35,41 +37,6 @@ QUICK_SIZES = (100,)
 RLIKE_UP_TO = 1_000  # filters: with more it takes minutes
 RLIKE, PAHO = 1_000, 200_000  # messages that each is given
 DISTINCT, DISTINCT_FILTERS = 1_000_000, 100_000  # messages with topics of their own, and filters for them
-_MATCHERS: dict[int, Any] = {}  # in a Python worker: paho's index of the filters in use, by how many they are
-
-
-def expression(filter: str) -> str:
-    """A filter of MQTT as a regular expression for all of a topic."""
-    words = filter.split("/")
-    below = words[-1] == "#"
-    kept = words[:-1] if below else words
-    text = "/".join("[^/]*" if word == "+" else re.escape(word) for word in kept)
-    return f"^{text}{'(/.*)?' if below else ''}$"
-
-
-def by_paho(session: Any, filters: Sequence[str]) -> Any:
-    """A UDF from a topic to the numbers of the filters that match it."""
-    shared = session.sparkContext.broadcast(list(filters))
-
-    def match(topic: str) -> list[int]:
-        # By the module's name: what a function refers to is sent with it, and would be new in each task.
-        found: Any = import_module("fanlight_bench.pipeline.matching")
-        return list(found.paho_index(shared).iter_match(topic))
-
-    # Not deterministic: else Spark asks it twice, to leave out topics that nothing matches.
-    return F.udf(match, "array<bigint>", useArrow=False).asNondeterministic()
-
-
-def paho_index(shared: Any) -> Any:
-    """The MQTTMatcher of the filters in a broadcast, built once in a worker."""
-    size = len(shared.value)
-    if size not in _MATCHERS:
-        matcher: Any = import_module("paho.mqtt.matcher").MQTTMatcher()
-        for number, filter in enumerate(shared.value):
-            matcher[filter] = number
-        _MATCHERS.clear()
-        _MATCHERS[size] = matcher
-    return _MATCHERS[size]
 
 
 def groups(bench: Bench) -> Iterator[PipelineGroup]:
@@ -95,9 +62,12 @@ def _distinct(bench: Bench, names: Sequence[str], rows: int, size: int) -> Pipel
         "match_topics": match_topics(whole, index, syntax="mqtt"),
         "few_topics=False": match_topics(whole, index, syntax="mqtt", few_topics=False),
     }
+    table = baselines.filter_table(session, bench.folder / "filters-distinct", filters)
+    frames["join"] = baselines.by_join(whole, table)
     if find_spec("paho") is not None:
-        match = by_paho(session, filters)
-        frames["paho"] = whole.select("topic", F.explode(match("topic")).alias("subscription"))
+        shared = baselines.shared_filters(session, filters)
+        frames["mapInPandas"] = baselines.by_pandas(whole, shared)
+        frames["paho"] = baselines.by_paho(whole, shared)
     for name, frame in frames.items():
         if (counted := frame.count()) != expected:
             raise AssertionError(f"distinct topics: {name} finds {counted:,} matches, and not {expected:,}")
@@ -119,19 +89,16 @@ def _group(
     ours = match_topics(whole, index, syntax="mqtt")
     frames: dict[str, tuple[int, Any]] = {"match_topics": (bench.rows, ours)}
     if len(filters) <= RLIKE_UP_TO:
-        patterns = session.createDataFrame(
-            [(expression(text), number) for number, text in enumerate(filters)], "pattern STRING, subscription BIGINT"
-        )
         few = bench.some(RLIKE)
-        frames["rlike"] = few, _rlike(sets[few], patterns)
-        matched = _rlike(whole.distinct(), patterns)
-        frames["rlike, topics"] = bench.rows, whole.join(F.broadcast(matched), "topic")
+        frames["rlike"] = few, baselines.by_rlike(session, sets[few], filters)
+        frames["rlike, topics"] = bench.rows, _joined(whole, baselines.by_rlike(session, whole.distinct(), filters))
+    table = baselines.filter_table(session, bench.folder / f"filters-{len(filters)}", filters)
+    frames["join, topics"] = bench.rows, _joined(whole, baselines.by_join(whole.distinct(), table))
     if find_spec("paho") is not None:
-        few = bench.some(PAHO)
-        match = by_paho(session, filters)
-        frames["paho"] = few, sets[few].select("topic", F.explode(match("topic")).alias("subscription"))
-        matched = whole.distinct().select("topic", F.explode(match("topic")).alias("subscription"))
-        frames["paho, topics"] = bench.rows, whole.join(F.broadcast(matched), "topic")
+        few, shared = bench.some(PAHO), baselines.shared_filters(session, filters)
+        frames["mapInPandas"] = bench.rows, baselines.by_pandas(whole, shared)
+        frames["paho"] = few, baselines.by_paho(sets[few], shared)
+        frames["paho, topics"] = bench.rows, _joined(whole, baselines.by_paho(whole.distinct(), shared))
     for name, (rows, frame) in frames.items():
         expected = sum(found[topic] for topic in all_topics[:rows])
         if (counted := frame.count()) != expected:
@@ -153,5 +120,6 @@ def _group(
     return PipelineGroup(f"{len(filters):,} filters", cases, facts)
 
 
-def _rlike(topics: Any, patterns: Any) -> Any:
-    return topics.join(F.broadcast(patterns), F.expr("topic RLIKE pattern")).select("topic", "subscription")
+def _joined(messages: Any, matched: Any) -> Any:
+    """The messages with what their topics match."""
+    return messages.join(F.broadcast(matched), "topic")

@@ -52,8 +52,17 @@ def _machine(report: Report) -> list[str]:
     versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
     return paragraph(
         f"{reporting.machine(report['machine'])}, {versions}; {report['rows']:,} messages, the median of "
-        f"{report['turns']} turns."
+        f"{report['turns']} turns.{_renewed(report)}"
     )
+
+
+def _renewed(report: Report) -> str:
+    """How those benches were measured that are of another run than the rest."""
+    said = []
+    for name, how in report.get("renewed", {}).items():
+        busy = ", on a machine with other work" if how["load"] > report["machine"]["processors"] / 2 else ""
+        said.append(f"{name} ({how['rows']:,} messages, {how['turns']} turns{busy})")
+    return f" Of later runs: {'; '.join(said)}." if said else ""
 
 
 def _bench(name: str, report: Report) -> list[str]:
