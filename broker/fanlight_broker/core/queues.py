@@ -50,6 +50,7 @@ from fanlight_broker.core.work_queue import (
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Variant
 from fanlight_broker.wire.named_queue import NamedQueue
+from fanlight_broker.wire.packed_row import PackedRow
 from fanlight_broker.wire.receipts import Receiver
 from fanlight_broker.wire.subscriptions import Subscriptions
 
@@ -235,6 +236,8 @@ class Queues:
     def _store(self, queue: WorkQueue) -> None:
         if queue.options.durable:
             queue.inside.queue.journal = self.journal.queue_begun(queue)
+        if queue.inside.queue.journal is None:
+            queue.inside.queue.backlog = PackedRow(self._ledger, queue.inside.queue.account)
 
     # -- what a new queue begins with -------------------------------------------------------------------------------
 

@@ -38,6 +38,7 @@ from fanlight_broker.core.subscription import Subscription, group_name_of
 from fanlight_broker.core.teardown import Teardown
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.core.turns import Turns
+from fanlight_broker.wire.expiry import expire
 from fanlight_broker.wire.hidden import hide, show
 from fanlight_broker.wire.message import RETAIN_AS_PUBLISHED, RETAIN_CLEAR, RETAIN_SET, Message, Variant
 from fanlight_broker.wire.outbox import Outbox
@@ -381,7 +382,7 @@ class Sessions:
         while self._round and looked_at < LOOKED_AT_PER_SWEEP:
             queue = self._round.pop().window.queue
             looked_at += 1 + (len(queue) if queue.mortal else 0)
-            queue.expire(now)
+            expire(queue, now)
             if looked_at % LOOK == 0 and self._turns.over():
                 break
 

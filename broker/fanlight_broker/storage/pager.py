@@ -21,6 +21,7 @@ from fanlight_broker.storage.message_reader import MessageReader
 from fanlight_broker.storage.stored_backlog import StoredBacklog
 from fanlight_broker.storage.stored_queue import StoredQueueJournal
 from fanlight_broker.storage.wanted import Wanted
+from fanlight_broker.wire.expiry import expire
 from fanlight_broker.wire.hidden import hide
 from fanlight_broker.wire.message import Format, Message, Variant, Variants
 from fanlight_broker.wire.queue import Queue
@@ -230,7 +231,7 @@ class Pager:
         for backlog in batch:
             if (reading := self._readings.get(backlog)) is not None:
                 if backlog.reads_expired:
-                    reading.queue.expire(now)  # there may be more
+                    expire(reading.queue, now)  # there may be more
                 reading.feed(now)
         for asked, then in by_number:
             found = ((number, wanted.message(number)) for number in asked)

@@ -1,4 +1,5 @@
-# The backlog of a durable queue: what waits in it and is not in memory, but in a store. Behind the flights in memory.
+# The backlog of a queue: what waits in it behind its flights. Of a durable queue it is not in memory, but in a store;
+# of others it is packed (packed_row.pxd).
 #
 #   Queue.put --> flights {Flight, Flight, ...}        the oldest, in memory: as many as a consumer takes soon
 #             '-> backlog                              the others, by number
@@ -15,6 +16,7 @@ cdef class Backlog:
     cdef:
         readonly Py_ssize_t length    # messages, those being fetched included
         readonly Py_ssize_t nbytes    # that they count in their queue
+        readonly bint at_hand         # it is a PackedRow (packed_row.pxd): its oldest can be read at once
         public Py_ssize_t head        # messages of the queue in memory; at a quarter of it more are fetched
 
     cdef int take(self, uint64_t number, Message message, Variant variant, Py_ssize_t octets) except -1

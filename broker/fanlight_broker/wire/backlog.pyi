@@ -5,6 +5,7 @@ from fanlight_broker.wire.flight import Flight
 class Backlog:
     length: int
     nbytes: int
+    at_hand: bool
     head: int
     def count(self, messages: int, octets: int) -> None: ...
     def add(self, flight: Flight, octets: int) -> Any: ...

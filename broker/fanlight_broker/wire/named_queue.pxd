@@ -21,7 +21,7 @@ from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.message cimport Message
 from fanlight_broker.wire.outbox cimport Outbox
 from fanlight_broker.wire.publication cimport FanoutState, kept
-from fanlight_broker.wire.queue cimport Discard
+from fanlight_broker.wire.consumers cimport Discard
 from fanlight_broker.wire.target cimport Members
 from fanlight_broker.wire.window cimport Window
 

@@ -19,12 +19,14 @@ from sys import maxsize
 from libc.math cimport INFINITY
 from libc.stdint cimport uint32_t, uint64_t
 
+from fanlight_broker.wire.expiry cimport expire
 from fanlight_broker.wire.flight cimport ENDED, Flight
 from fanlight_broker.wire.hidden cimport unseen
 from fanlight_broker.wire.inflight cimport CountingTags, TagCounter
 from fanlight_broker.wire.outbox cimport Outbox, absent
 from fanlight_broker.wire.publication cimport FanoutState, kept
-from fanlight_broker.wire.queue cimport EXHAUSTED, OVERFLOW, PURGED, REJECTED, Discard, Queue, new_flight
+from fanlight_broker.wire.consumers cimport EXHAUSTED, OVERFLOW, PURGED, REJECTED, Discard
+from fanlight_broker.wire.queue cimport Queue, new_flight
 from fanlight_broker.wire.message cimport Message, Variant
 from fanlight_broker.wire.target cimport Members, Target
 from fanlight_broker.wire.window cimport Window
@@ -112,7 +114,7 @@ cdef class NamedQueue(Members):
                 if self.queue.length and not late:    # it had no room after all: another may
                     self.feed(now)
         if late and self.queue.length and (self.queue.in_order or not waiting):
-            self.queue.expire(now)
+            expire(self.queue, now)
         return 0
 
     cdef int hold(self, Flight flight) except -1:
@@ -418,10 +420,10 @@ cdef class NamedQueue(Members):
         for window in self.windows:
             if window.next_due <= now:
                 back = self.take_overdue(window, now) or back
-        left = min(left, most - self.queue.expire(now, most))
+        left = min(left, most - expire(self.queue, now, most))
         if back:
             self.feed(now)
-        return left == 0 or self.queue.sifted > 0
+        return left <= 0 or self.queue.sifted > 0
 
     cdef bint take_overdue(self, Window window, double now) except -1:
         """The deliveries of a consumer that it has not acknowledged in time. Returns whether there were any."""

@@ -11,12 +11,13 @@ from fanlight_broker.wire.flight cimport ENDED, Flight
 from fanlight_broker.wire.flight_row cimport FlightRow
 from fanlight_broker.wire.message cimport Message
 from fanlight_broker.wire.named_queue cimport NamedQueue
+from fanlight_broker.wire.packed_row cimport PackedRow
 from fanlight_broker.wire.queue cimport Queue
 
 
 def in_memory(Queue queue not None):
-    """Messages that wait, and are not in the backlog."""
-    return len(queue.flights)
+    """Messages that wait, and are not in the backlog of a store."""
+    return queue.length if queue.backlog is not None and queue.backlog.at_hand else len(queue.flights)
 
 
 def peek(Queue queue not None, Py_ssize_t most):
@@ -30,6 +31,8 @@ def peek(Queue queue not None, Py_ssize_t most):
         for nth in range(min(most, row.count)):
             flight = row[nth]
             found.append((flight.message, flight.attempt, flight.since))
+        if queue.backlog is not None and queue.backlog.at_hand:
+            found += (<PackedRow> queue.backlog).peek(most - len(found))
         return found
     for flight in queue.flights:
         if len(found) == most:

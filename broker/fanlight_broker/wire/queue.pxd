@@ -3,35 +3,19 @@
 #   put --> flights {Flight, Flight, ...} --pop--> a Window, of a session, or of a member of a queue group
 #             ^     ^                                |
 #             |     '-- put_back -- no room, or gone '
-#             '-- backlog (backlog.pxd): what a durable queue has not in memory
+#             '-- backlog (backlog.pxd): what a durable queue has not in memory, or a long one has packed
 
 cimport cython
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire.backlog cimport Backlog
+from fanlight_broker.wire.consumers cimport Consumers, Discard
 from fanlight_broker.wire.flight cimport Flight, Source
 from fanlight_broker.wire.flight_row cimport FlightRow
 from fanlight_broker.wire.journal cimport QueueJournal
 from fanlight_broker.wire.ledger cimport Account, Ledger
 from fanlight_broker.wire.levels cimport Levels
 from fanlight_broker.wire.message cimport Message, Variant
-
-cdef enum Discard:    # why a message is in its queue no more, without having been acknowledged
-    EXPIRED = 0           # its own time is over, or that of the queue
-    OVERFLOW = 1          # the queue was full
-    REJECTED = 2          # a consumer will not have it
-    EXHAUSTED = 3         # it was delivered as often as it may be
-    UNDELIVERABLE = 4     # it is too large for a consumer, or has no form in its protocol
-    PURGED = 5            # the queue was emptied
-
-cdef class Consumers:
-    # All who take from one queue: what the windows of its consumers, and the queue, ask of them.
-    cdef readonly uint64_t deliveries, redeliveries, acknowledgements    # of a named queue, so far
-
-    cpdef feed(self, double now)
-    cdef int discarded(self, Flight flight, Discard why) except -1
-    cdef int drained(self) except -1
-    cdef int discarded_unread(self, Py_ssize_t messages) except -1
 
 @cython.final
 @cython.no_gc
@@ -70,15 +54,15 @@ cdef class Queue:
     cdef int put_stored(self, Flight flight) except -1
     cdef int put_restored(self, Flight flight) except -1
     cdef bint set_aside(self, Flight flight, Py_ssize_t size) except -1
-    cdef int expire_heads(self, double now, Py_ssize_t most) except -1
     cdef object row(self)
     cdef Flight oldest(self)
     cdef bint outranked(self, Flight flight) except -1
     cdef int drop_first(self) except -1
     cdef bint reads_first(self) except -1
-    cdef int expire_backlog(self, double now, Py_ssize_t most) except -1
-    cdef int sift(self, double now, Py_ssize_t most) except -1
-    cdef int outlive(self, Flight flight) except -1
+    cdef bint left(self, Flight flight, Py_ssize_t size) except -1
+    cdef int fetch(self, double now) except -1
+    cdef int come_in(self, Flight flight, double now) except -1
+    cdef int unpacked(self, Message message, double came, uint32_t attempt, double now) except -1
     cdef int lose(self, Flight flight, Discard why) except -1
     cdef int put_apart(self, Flight flight) except -1
     cdef int set_apart(self, Flight flight) except -1

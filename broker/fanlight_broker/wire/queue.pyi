@@ -1,16 +1,11 @@
 from typing import final
 
 from fanlight_broker.wire.backlog import Backlog
+from fanlight_broker.wire.consumers import Consumers
 from fanlight_broker.wire.flight import Source
 from fanlight_broker.wire.journal import QueueJournal
 from fanlight_broker.wire.ledger import Account, Ledger
 from fanlight_broker.wire.message import Message, Variant
-
-class Consumers:
-    deliveries: int
-    redeliveries: int
-    acknowledgements: int
-    def feed(self, now: float) -> None: ...
 
 @final
 class Queue:
@@ -47,7 +42,6 @@ class Queue:
     def fetched(
         self, messages: list[tuple[Message, Variant | None, int, int, float]], removed: int, octets: int, now: float
     ) -> None: ...
-    def expire(self, now: float, most: int = ...) -> int: ...
     def trim(self, most: int = ...) -> bool: ...
     def drop(self, most: int) -> bool: ...
     def report(self) -> None: ...

@@ -12,16 +12,17 @@ from libc.math cimport INFINITY
 from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire.backlog cimport Backlog
+from fanlight_broker.wire.consumers cimport EXPIRED, OVERFLOW, PURGED, Discard
 from fanlight_broker.wire.flight cimport ENDED, Flight, Source
 from fanlight_broker.wire.flight_row cimport FlightRow
 from fanlight_broker.wire.ledger cimport Account, Ledger
 from fanlight_broker.wire.levels cimport Levels
 from fanlight_broker.wire.message cimport HOLDER, Message, Variant
+from fanlight_broker.wire.packed_row cimport PackedRow
 
 cdef enum:
     HEAD_BYTES = 256 * 1024    # of a queue with a backlog, that are kept in memory beside one message
     HEADS = 16                 # heads of a session whose client is there, while nothing waits in the backlog
-    SIFTED_AT_ONCE = 65_536    # messages that `expire` looks at, some 10 ns each
 
 # In place of a row: most sessions never have anything waiting.
 cdef tuple NOTHING = ()
@@ -36,24 +37,6 @@ cdef Flight new_flight(Message message, Variant variant, Queue queue):
         flight.priority = min(message.format.priority(message), queue.priorities - 1)
     message.add_holder(queue.ledger, queue.account)
     return flight
-
-
-cdef class Consumers:
-    cpdef feed(self, double now):
-        """Messages have come back into the queue: let those consumers that have room take them."""
-        raise NotImplementedError("consumers that are not fed")
-
-    cdef int discarded(self, Flight flight, Discard why) except -1:
-        """A message has left the queue, and nobody has acknowledged it."""
-        return 0
-
-    cdef int drained(self) except -1:
-        """Fewer wait in the queue than it was to have."""
-        return 0
-
-    cdef int discarded_unread(self, Py_ssize_t messages) except -1:
-        """So many have left the backlog, and nobody has acknowledged them."""
-        return 0
 
 
 @cython.no_gc
@@ -98,8 +81,8 @@ cdef class Queue:
         """`put` of a message that comes: without a flight, where it goes to the backlog in any case."""
         cdef Py_ssize_t size
         cdef uint64_t number
-        if self.backlog is not None and (self.backlog.length or (self.idle and not self.priorities)) \
-                and self.ttl == INFINITY:
+        if self.backlog is not None and self.journal is not None and self.ttl == INFINITY \
+                and (self.backlog.length or (self.idle and not self.priorities)):
             size = self.size_of(message)
             if self.fits(size):
                 number = self.journal.entered(message, variant)
@@ -131,8 +114,8 @@ cdef class Queue:
             self.drop_first()
         if self.journal is not None:
             self.journal.enqueued(flight)
-            if self.backlog is not None and self.set_aside(flight, size):
-                return True
+        if self.backlog is not None and self.set_aside(flight, size):
+            return True
         if self.flights is NOTHING:
             self.flights = self.row()
         self.add_last(flight)
@@ -150,6 +133,11 @@ cdef class Queue:
         # is in the backlog, all that comes goes there and back. A quarter of the memory for messages is for that.
         # Not for a group: its queue does not know whether one of its members is there.
         cdef Py_ssize_t heads = 1
+        if backlog.at_hand:
+            if self.priorities or (backlog.length == 0 and self.length < backlog.head):
+                return False
+            (<PackedRow> backlog).put(flight.message, flight.since, flight.attempt)
+            return self.left(flight, size)
         if self.group is None and self.ledger.stored < self.ledger.stored_limit // 4:
             heads = HEADS
         if backlog.length == 0 and (self.priorities or (
@@ -159,6 +147,10 @@ cdef class Queue:
         if flight.number == 0:
             return False    # the journal could not take it
         backlog.add(flight, size)
+        return self.left(flight, size)
+
+    cdef bint left(self, Flight flight, Py_ssize_t size) except -1:
+        """The backlog has it now."""
         self.length += 1
         self.nbytes += size
         flight.message.drop_holder(self.ledger, self.account)
@@ -167,6 +159,8 @@ cdef class Queue:
     cdef int drop_first(self) except -1:
         """Drop the oldest: a new one needs its room."""
         cdef Flight oldest
+        if len(self.flights) == 0 and self.backlog.at_hand:
+            self.fetch(-INFINITY)    # also what has expired
         if len(self.flights) > 0:
             oldest = (<Levels> self.flights).pop_lowest() if self.priorities else self.flights.popleft()
             self.entered(oldest, -1)
@@ -180,7 +174,7 @@ cdef class Queue:
     cdef bint reads_first(self) except -1:
         """Is the oldest on the disk, and to be buried when it is dropped? Then it is read, and `trim` drops it."""
         if self.length >= self.reads_dropped or len(self.flights) > 0 or self.backlog is None \
-                or not self.backlog.length or self.ledger.stored > self.ledger.stored_limit:
+                or self.backlog.at_hand or not self.backlog.length or self.ledger.stored > self.ledger.stored_limit:
             return False
         self.backlog.fetch()
         return True
@@ -327,8 +321,13 @@ cdef class Queue:
         if self.backlog is not None:
             stored = self.backlog.length
             if stored and (self.priorities or 4 * (self.length - stored) <= self.backlog.head):
-                self.backlog.fetch()
-        while self.length > stored:
+                self.fetch(now)
+                stored = self.backlog.length
+        while self.length > stored or (stored and self.backlog.at_hand):
+            if self.length == stored:    # all of those have expired
+                self.fetch(now)
+                stored = self.backlog.length
+                continue
             flight = self.take_first()
             self.entered(flight, -1)
             if self.length < self.wanting:
@@ -353,14 +352,46 @@ cdef class Queue:
         for message, variant, number, attempt, since in messages:
             flight = new_flight(message, variant, self)
             flight.number, flight.attempt, flight.since = number, attempt, since
-            if self.in_order or not self.outlived(flight, now):
-                self.put_stored(flight)
-            else:
-                self.lose(flight, EXPIRED)
-                self.expired += 1
-                self.ledger.expired += 1
+            self.come_in(flight, now)
         if self.reads_dropped:
             self.trim()
+
+    cdef int come_in(self, Flight flight, double now) except -1:
+        """A message of the backlog, which has it no more, follows the others in memory, unless it has expired."""
+        if self.in_order or not self.outlived(flight, now):
+            if self.flights is NOTHING:
+                self.flights = self.row()
+            self.add_last(flight)
+            return self.entered(flight, 1)
+        self.lose(flight, EXPIRED)
+        self.expired += 1
+        self.ledger.expired += 1
+        return 0
+
+    cdef int fetch(self, double now) except -1:
+        """Get the oldest of the backlog: at once if they are packed, later from a disk."""
+        cdef PackedRow row
+        cdef Message message
+        cdef Py_ssize_t most
+        cdef double came = 0
+        cdef uint32_t attempt = 0
+        if not self.backlog.at_hand:
+            self.backlog.fetch()
+            return 0
+        row = <PackedRow> self.backlog
+        most = 2 * row.head    # in one piece, if nearly all have expired
+        while row.length and len(self.flights) < row.head and most:
+            most -= 1
+            message = row.read(&came, &attempt)
+            self.unpacked(message, came, attempt, now)
+        return 0
+
+    cdef int unpacked(self, Message message, double came, uint32_t attempt, double now) except -1:
+        cdef Flight flight = new_flight(message, None, self)
+        flight.since, flight.attempt = came, attempt
+        self.length -= 1
+        self.nbytes -= self.size_of(message)
+        return self.come_in(flight, now)
 
     cdef bint over(self, int quarters) noexcept:
         """Is it filled to this many quarters, or more?"""
@@ -373,90 +404,6 @@ cdef class Queue:
     def waiting(self):
         """The messages in it that are in memory, oldest first (a copy)."""
         return [flight.message for flight in self.flights]
-
-    def expire(self, double now, Py_ssize_t most=maxsize):
-        """Drop expired messages at any place, or those `in_order`, so many at most. Returns how many.
-
-        While there may be more `sifted` is not 0, or so many were dropped.
-        """
-        cdef uint64_t before = self.expired
-        if self.in_order and len(self.flights) > 0:
-            self.expire_heads(now, most)
-        if self.backlog is not None and self.backlog.length and not (self.in_order and len(self.flights) > 0):
-            self.expire_backlog(now, most - <Py_ssize_t> (self.expired - before))
-        if self.in_order:
-            if len(self.flights) == 0 and self.length and self.ledger.stored < self.ledger.stored_limit // 4:
-                self.backlog.fetch()    # it knows when the last of some expires, and not when the oldest does
-            return self.expired - before
-        if self.mortal or (self.priorities and self.ttl != INFINITY and len(self.flights) > 0):
-            self.sift(now, most - <Py_ssize_t> (self.expired - before))
-        elif self.ttl != INFINITY:    # they are in the order in which they came
-            while self.expired - before < <uint64_t> most and len(self.flights) > 0 \
-                    and self.outlived(<Flight> self.flights[0], now):
-                self.outlive(self.flights.popleft())
-        return self.expired - before
-
-    cdef int expire_backlog(self, double now, Py_ssize_t most) except -1:
-        cdef Py_ssize_t messages, octets
-        messages, octets = self.backlog.expire(now, most)
-        self.length -= messages
-        self.nbytes -= octets
-        self.expired += messages
-        self.ledger.expired += messages
-        if self.group is not None and messages:
-            self.group.discarded_unread(messages)
-        return 0
-
-    cdef int expire_heads(self, double now, Py_ssize_t most) except -1:
-        """Drop the oldest of each priority, as long as they have expired, and so many at most."""
-        for row in (<Levels> self.flights).rows if self.priorities else [self.flights]:
-            while most > 0 and row and self.outlived(<Flight> row[0], now):
-                most -= 1
-                if self.priorities:
-                    (<Levels> self.flights).length -= 1
-                self.outlive(row.popleft())
-        return 0
-
-    cdef int sift(self, double now, Py_ssize_t most) except -1:
-        """Look at what is in memory, behind what was looked at last, and drop so many that have expired."""
-        cdef Py_ssize_t at = self.sifted, seen = 0, left = SIFTED_AT_ONCE, rest
-        cdef Flight flight
-        for row in (<Levels> self.flights).rows if self.priorities else [self.flights]:
-            rest = len(row) - at
-            if rest <= 0:
-                at = -rest
-                seen += len(row)
-                continue
-            row.rotate(-at)    # so that the first is the next to be looked at
-            seen += at
-            while rest and left and most:
-                rest -= 1
-                left -= 1
-                flight = row.popleft()
-                if not self.outlived(flight, now):
-                    row.append(flight)
-                    at += 1
-                    seen += 1
-                    continue
-                if self.priorities:
-                    (<Levels> self.flights).length -= 1
-                self.outlive(flight)
-                most -= 1
-            row.rotate(at)
-            if rest:
-                self.sifted = seen
-                return 0
-            at = 0
-        self.sifted = 0
-        return 0
-
-    cdef int outlive(self, Flight flight) except -1:
-        """A message was taken out, and has expired."""
-        self.entered(flight, -1)
-        self.lose(flight, EXPIRED)
-        self.expired += 1
-        self.ledger.expired += 1
-        return 0
 
     def report(self):
         """The journal has not kept what waits, and is to keep it from now on."""
@@ -474,6 +421,9 @@ cdef class Queue:
                 flight = self.flights.popleft()
                 self.entered(flight, -1)
                 self.lose(flight, PURGED)
+            elif self.backlog.at_hand:
+                self.fetch(-INFINITY)
+                continue
             else:
                 self.nbytes -= self.backlog.drop_first()
                 self.length -= 1

@@ -13,7 +13,8 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from fanlight_broker.wire.message cimport Message, Variant
 from fanlight_broker.wire.outbox cimport Outbox
 from fanlight_broker.wire.publication cimport FanoutState
-from fanlight_broker.wire.queue cimport Consumer, Consumers, Queue
+from fanlight_broker.wire.consumers cimport Consumers
+from fanlight_broker.wire.queue cimport Consumer, Queue
 from fanlight_broker.wire.window cimport Window
 
 cdef enum Echo:

@@ -1,8 +1,9 @@
 from typing import Any, final
 
+from fanlight_broker.wire.consumers import Consumers
 from fanlight_broker.wire.message import Message, Variant
 from fanlight_broker.wire.outbox import Outbox
-from fanlight_broker.wire.queue import Consumers, Queue
+from fanlight_broker.wire.queue import Queue
 from fanlight_broker.wire.window import Window
 
 UNLIMITED: int

@@ -16,7 +16,7 @@ from fanlight_broker.wire.outbox cimport Outbox
 from fanlight_broker.wire.publication cimport (
     FanoutState, begin, encode, finish, for_format, prepare, raised, share_body,
 )
-from fanlight_broker.wire.queue cimport Consumers
+from fanlight_broker.wire.consumers cimport Consumers
 from fanlight_broker.wire.window cimport Window
 
 cdef enum:

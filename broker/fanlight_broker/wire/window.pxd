@@ -24,7 +24,8 @@ from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.message cimport Message, Variant, uint16_into
 from fanlight_broker.wire.outbox cimport Outbox, Owner
 from fanlight_broker.wire.publication cimport FanoutState
-from fanlight_broker.wire.queue cimport Consumer, Consumers, Queue
+from fanlight_broker.wire.consumers cimport Consumers
+from fanlight_broker.wire.queue cimport Consumer, Queue
 
 @cython.final
 cdef class Window:

@@ -6,7 +6,8 @@ from fanlight_broker.wire.journal import JournalPosition
 from fanlight_broker.wire.ledger import Pot
 from fanlight_broker.wire.message import Format, Message, Variant, Variants
 from fanlight_broker.wire.outbox import Outbox
-from fanlight_broker.wire.queue import Consumer, Consumers, Queue
+from fanlight_broker.wire.consumers import Consumers
+from fanlight_broker.wire.queue import Consumer, Queue
 
 @final
 class Window:

@@ -23,7 +23,8 @@ from fanlight_broker.wire.ledger cimport CONVERSION, Pot
 from fanlight_broker.wire.message cimport HOLDER, Message, Variant
 from fanlight_broker.wire.outbox cimport Outbox, Owner, absent
 from fanlight_broker.wire.publication cimport FanoutState, begin, converted, encode, finish, kept, prepare
-from fanlight_broker.wire.queue cimport UNDELIVERABLE, Consumer, Consumers, Queue, new_flight
+from fanlight_broker.wire.consumers cimport UNDELIVERABLE, Consumers
+from fanlight_broker.wire.queue cimport Consumer, Queue, new_flight
 
 cdef enum:
     INFLIGHT_MOST = 65_535    # messages that a client may take unacknowledged

@@ -20,6 +20,7 @@ from fanlight_broker.core.queues import QueueOptions
 from fanlight_broker.core.subscription import SubscriptionOptions
 from fanlight_broker.protocols.native.format import FORMAT
 from fanlight_broker.wire.message import Message
+from fanlight_broker.wire.operating import peek
 from tests.broker.core.delaying import delay
 from tests.broker.core.parts import Listener
 from tests.broker.core.reference import Reference, allow
@@ -284,7 +285,7 @@ def test_of_many_that_are_refused_a_slice_is_tried_again_each_second_in_order() 
         world.later(1)
         kept.append(len(queue.inside.queue))
     assert kept == [RETRIES_AT_ONCE, 2 * RETRIES_AT_ONCE, count]
-    order = [int(message.payload[1:]) for message in queue.inside.queue.waiting()]
+    order = [int(message.payload[1:]) for message, *_ in peek(queue.inside.queue, count)]
     assert sorted(order) == list(range(count))
     for before, after in pairwise([0, *kept]):
         assert order[before:after] == sorted(order[before:after])

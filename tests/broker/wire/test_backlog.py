@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fanlight_broker.wire.backlog import Backlog
+from fanlight_broker.wire.expiry import expire
 from fanlight_broker.wire.fanout import publish
 from fanlight_broker.wire.flight import Flight
 from fanlight_broker.wire.ledger import Ledger
@@ -104,7 +105,7 @@ class World:
             case "wait":
                 self.now += nth % 4
             case "expire":
-                self.queue.expire(self.now)
+                expire(self.queue, self.now)
 
     def check(self) -> None:
         queue, backlog = self.queue, self.backlog

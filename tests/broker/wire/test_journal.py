@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fanlight_broker.protocols.mqtt import qos2
+from fanlight_broker.wire.expiry import expire
 from fanlight_broker.wire.fanout import publish
 from fanlight_broker.wire.flight import STATES, Flight
 from fanlight_broker.wire.group import QueueGroup
@@ -131,7 +132,7 @@ class World:
                 self.now += nth % 4
             case "expire":
                 for queue in self.queues:
-                    queue.expire(self.now)
+                    expire(queue, self.now)
 
     def check(self) -> None:
         own, groups = self.journals

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fanlight_broker.protocols.mqtt import qos2
+from fanlight_broker.wire.expiry import expire
 from fanlight_broker.wire.fanout import publish
 from fanlight_broker.wire.group import QueueGroup
 from fanlight_broker.wire.message import HOLDER_BYTES, Message
@@ -170,7 +171,7 @@ def test_a_message_that_waited_too_long_is_not_sent_and_is_counted() -> None:
     assert b"left=40 " in world.window.outbox.read()  # what is left of it: [MQTT-3.3.2-6]
     assert (world.queue.expired, world.ledger.expired) == (1, 1)
     world.publish(expires_at=11.0)
-    assert world.queue.expire(11.0) == 1
+    assert expire(world.queue, 11.0) == 1
     assert len(world.queue) == world.queue.nbytes == 0
 
 

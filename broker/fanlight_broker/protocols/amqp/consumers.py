@@ -299,7 +299,8 @@ class ChannelConsumers:
         inside.change(getter.window, getter.window.in_flight + 1, inf)
         inside.begin(getter.window, now)
         inside.pause(getter.window)
-        if self.tags.last == before and inside.queue.backlog is not None and inside.queue.backlog.length:
+        backlog = inside.queue.backlog
+        if self.tags.last == before and backlog is not None and backlog.length and not backlog.at_hand:
             # What waits is on the disk: it is read, and this goes on in a turn behind that.
             read_soon(inside, partial(self._broker.turns.later, partial(self._get_one, getter)))
             return

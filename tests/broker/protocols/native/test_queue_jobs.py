@@ -12,7 +12,7 @@ from fanlight_broker.protocols.native.queue_requests import WAITING_MAX
 from fanlight_broker.wire.backlog import Backlog
 from fanlight_broker.wire.flight import Flight
 from fanlight_broker.wire.message import Message
-from fanlight_broker.wire.operating import in_memory
+from fanlight_broker.wire.operating import in_memory, peek
 from tests.broker.core.held_journal import HeldJournal
 from tests.broker.protocols.native.test_queue_requests import DELIVERY, NACK, QUEUE, add, ask, payloads, refused
 from tests.broker.protocols.native.world import Peer, World, publish
@@ -79,7 +79,7 @@ def test_a_purge_does_not_drop_in_place_of_what_a_consumer_takes(world: World) -
     slices.run()
     (queue,) = world.broker.queues
     taken = [each[5] for each in worker.frames() if each[0] == DELIVERY]
-    left = [message.payload for message in queue.inside.queue.waiting()]
+    left = [message.payload for message, *_ in peek(queue.inside.queue, 1_000)]
     assert (taken + left).count(b"later") == 500
     assert len(taken) > 100
     (answer,) = operator.frames()

@@ -1,0 +1,5 @@
+class Consumers:
+    deliveries: int
+    redeliveries: int
+    acknowledgements: int
+    def feed(self, now: float) -> None: ...

@@ -1,0 +1,3 @@
+from fanlight_broker.wire.queue import Queue
+
+def expire(queue: Queue, now: float, most: int = ...) -> int: ...

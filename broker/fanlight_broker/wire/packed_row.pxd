@@ -1,0 +1,83 @@
+# Messages that wait far behind in a long queue, packed: each takes about the bytes that it was published in.
+#
+#   flights {Flight, ...}  <-- read --  [chunk] --> [chunk] --> [chunk]  <-- put --
+#   of the queue, 256                    ^ oldest                ^ tail
+#
+# A record is what its message says otherwise than the one before; the first of a chunk says all of it:
+#
+#   flags | kind | topic size, topic | fields size, fields | expires at | came at | attempt | payload
+#           `---------------- each only if its flag is set -------------------------------'
+#
+# A large message is not copied, but referred to: several queues share it. Sizes are varints, the rest is as in memory.
+
+cimport cython
+from libc.stdint cimport int32_t, uint32_t
+
+from fanlight_broker.wire.backlog cimport Backlog
+from fanlight_broker.wire.ledger cimport Account, Ledger
+from fanlight_broker.wire.message cimport Format, Message
+
+# What the messages of one publisher mostly have in common.
+cdef struct Kind:
+    uint32_t format               # its place in `formats`
+    uint32_t format_data
+    int32_t expiry_hole
+    unsigned char syntax, qos, retain, unused
+
+cdef struct PackedChunk:
+    PackedChunk* next
+    char* data
+    Py_ssize_t size, capacity     # octets
+    Py_ssize_t count              # messages that have not been read
+    Py_ssize_t references         # records, read ones as well, that refer to their message
+    double came_first             # when the first of them did, or earlier
+    double expires_first          # when the first of them does, or earlier
+
+# Where the next record is, and what the one before it said.
+@cython.final
+@cython.no_gc
+cdef class Place:
+    cdef:
+        PackedChunk* chunk
+        Py_ssize_t at
+        Kind kind
+        Format format
+        bytes topic, fields
+        double came
+        uint32_t attempt
+        bint referred             # the record refers to its message
+
+    cdef int begin(self, PackedChunk* chunk) except -1
+    cdef Place copy(self)
+    cdef Message read(self, list formats)
+
+@cython.final
+@cython.no_gc
+cdef class PackedRow(Backlog):
+    cdef:
+        Ledger ledger
+        Account account
+        list formats              # of the messages: a handful
+        PackedChunk* tail
+        Place oldest              # the next to be read
+        Py_ssize_t chunk_bytes    # of one; the first grows up to it
+        readonly Py_ssize_t held  # bytes of the chunks
+        # What the last record said; its texts by their places in its chunk.
+        Kind kind
+        Py_ssize_t topic_at, topic_size, fields_at, fields_size
+        double came
+
+    cdef int put(self, Message message, double came, uint32_t attempt) except -1
+    cdef Message read(self, double* came, uint32_t* attempt)
+    cdef list take_expired(self, double now, double ttl, Py_ssize_t most)
+    cdef list peek(self, Py_ssize_t most)
+    cdef PackedChunk* sift(
+        self, PackedChunk* before, PackedChunk* chunk, double now, double ttl, list found
+    ) except? NULL
+    cdef int release(self, PackedChunk* chunk, Message message) except -1
+    cdef int taken(self, Place place, Message message) except -1
+    cdef char* room(self, Py_ssize_t size) except NULL
+    cdef int put_reference(self, Message message) except -1
+    cdef bint kind_of(self, Message message, Kind* kind) except -1
+    cdef int drop_chunk(self, PackedChunk* before, PackedChunk* chunk) except -1
+    cdef int charge(self, Py_ssize_t octets) noexcept

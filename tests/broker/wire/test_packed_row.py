@@ -1,0 +1,214 @@
+"""A queue that packs what waits far behind is the same queue as one that keeps all of it as objects."""
+
+from math import inf
+from sys import getrefcount
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fanlight_broker.protocols.amqp.channel_tags import ChannelTags
+from fanlight_broker.protocols.amqp.content_frames import DeliverWriter
+from fanlight_broker.protocols.amqp.fields import SYNTAX, pack_fields
+from fanlight_broker.protocols.amqp.format import FORMAT, AmqpDeliveryFormat
+from fanlight_broker.protocols.native.format import FORMAT as OTHER_FORMAT
+from fanlight_broker.wire.allocator import blocks_in_use
+from fanlight_broker.wire.expiry import expire
+from fanlight_broker.wire.fanout import publish
+from fanlight_broker.wire.ledger import Account, Ledger
+from fanlight_broker.wire.message import Message, Variant
+from fanlight_broker.wire.named_queue import NamedQueue
+from fanlight_broker.wire.operating import carry_off, lift, peek, put_down
+from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.packed_row import PackedRow
+from fanlight_broker.wire.queue import Queue
+from fanlight_broker.wire.route import Route
+from fanlight_broker.wire.window import Window
+
+HEAD = 3  # messages that stay objects
+CHUNK_BYTES = 2_500  # two or three of the largest that are copied
+FIELDS = [pack_fields("", "q", b"\0\0"), pack_fields("e", "q", b"\x10\0\1"), b""]
+
+
+class World:
+    """packed: the queue packs; else all of it is objects, as the other is compared with."""
+
+    def __init__(self, *, packed: bool, messages_max: int, drop_oldest: bool, in_order: bool, ttl: float) -> None:
+        self.ledger, self.account = Ledger(1 << 30, lambda: None, 1 << 30), Account()
+        self.queue = Queue(self.ledger, messages_max, 20_000, drop_oldest, self.account)
+        self.queue.in_order, self.queue.ttl = in_order, ttl
+        if packed:
+            self.queue.backlog = PackedRow(self.ledger, self.account, CHUNK_BYTES)
+            self.queue.backlog.head = HEAD
+        self.named = NamedQueue("q", self.queue)
+        self.named.buries = True
+        self.route = Route(b"\0t", [], [self.named])
+        self.window: Window | None = None
+        self.now, self.published = 1.0, 0
+        self.said: list[Any] = []
+
+    def publish(self, nth: int) -> None:
+        """Of many kinds; each body begins with its number."""
+        body = b"%d " % self.published + bytes(nth % 5 * (100 if nth % 11 else 400))
+        self.published += 1
+        expires_at = self.now + nth % 6 if nth % 4 == 0 else inf
+        fields, format = FIELDS[nth % 3], OTHER_FORMAT if nth % 7 == 1 else FORMAT
+        topic = b"topic/%d" % (nth % 2)
+        if format is OTHER_FORMAT:
+            message = Message(format, topic, 0, body, fields=b"\xc0\xc0", expires_at=expires_at)
+        else:
+            message = Message(format, topic, SYNTAX, body, fields=fields or FIELDS[0], qos=nth % 2,
+                              expires_at=expires_at, format_data=nth % 10)  # fmt: skip
+        self.ledger.now = self.now
+        publish(self.route, self.ledger, None, message)
+
+    def act(self, what: str, nth: int) -> None:
+        match what:
+            case "publish":
+                for each in range(1 + nth % 9):
+                    self.publish(nth + each)
+            case "consume" if self.window is None:
+                writer = DeliverWriter(1, "c", 131_072)
+                format = AmqpDeliveryFormat(ChannelTags(lambda: None), writer, automatic=False)
+                self.window = self.named.add(
+                    Outbox(self.ledger, 1 << 20, "pause"), Variant(format), 1, 1 + nth % 3, 5.0, None, None
+                )
+                self.named.begin(self.window, self.now)
+            case "leave" if self.window is not None:
+                self.named.remove(self.window, self.now)
+                self.window = None
+            case "acknowledge" | "refuse" | "reject" if self.window is not None and self.window.in_flight:
+                flight = self.window.flights()[0]
+                assert flight.message is not None
+                self.said.append((flight.message.payload, flight.attempt))
+                if what == "acknowledge":
+                    self.window.acknowledge(flight.tag, self.now)
+                elif what == "refuse":
+                    self.named.refuse(self.window, flight.tag, nth % 3, self.now)
+                else:
+                    self.named.reject(self.window, flight.tag, self.now)
+            case "wait":
+                self.now += nth % 4
+                while self.named.sweep(self.now, 3):
+                    pass
+            case "purge":
+                self.said.append(self.named.purge(nth))
+            case "shorten":
+                self.queue.messages_max = 1 + nth
+                self.queue.trim()
+            case "lift" if (lifted := lift(self.named, self.now)) is not None:
+                assert lifted.message is not None
+                self.said.append((lifted.message.payload, lifted.attempt))
+                (put_down if nth % 2 else carry_off)(self.named, lifted)
+
+    def waiting(self) -> list[Any]:
+        return [(all_of(message), attempt, since) for message, attempt, since in peek(self.queue, 1_000)]
+
+    def seen(self) -> dict[str, Any]:
+        queue, named = self.queue, self.named
+        return {
+            "waiting": self.waiting(), "length": len(queue), "bytes": queue.nbytes, "since": named.waiting_since,
+            "said": self.said, "flying": [flight.tag for flight in self.window.flights()] if self.window else None,
+            "expired": queue.expired, "dropped": queue.dropped, "discards": named.discards,
+            "messages": self.ledger.stored_messages,
+            "dead": [(all_of(message), *rest) for message, *rest in named.exhume(1_000)],
+        }
+
+    def check_memory(self) -> None:
+        row = self.queue.backlog
+        assert isinstance(row, PackedRow)
+        assert len(self.queue.waiting()) + row.length == len(self.queue)
+        assert bool(row.held) == bool(row.length), "a chunk is kept as long as something is in it"
+
+
+def all_of(message: Message) -> tuple[Any, ...]:
+    return (
+        message.payload, message.topic, message.fields, message.format, message.syntax, message.qos, message.retain,
+        message.expires_at, message.expiry_hole, message.format_data,
+    )
+
+
+ACTIONS = [
+    *5 * ["publish"], *2 * ["acknowledge"], "consume", "leave", "refuse", "reject", "wait", "purge", "shorten", "lift",
+]  # fmt: skip
+STEPS = st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 40)), max_size=40)
+
+
+def both(**options: Any) -> tuple[World, World]:
+    return World(packed=False, **options), World(packed=True, **options)
+
+
+@settings(max_examples=200, deadline=None)
+@given(STEPS, st.integers(1, 60), st.booleans(), st.sampled_from([inf, 0.0, 3.0]))
+def test_a_queue_that_packs_does_what_one_of_objects_does(
+    steps: list[tuple[str, int]], messages_max: int, drop_oldest: bool, ttl: float
+) -> None:
+    plain, packed = both(messages_max=messages_max, drop_oldest=drop_oldest, in_order=True, ttl=ttl)
+    for step in steps:
+        plain.act(*step)
+        packed.act(*step)
+        assert packed.seen() == plain.seen()
+        packed.check_memory()
+    for each in (plain, packed):
+        each.named.close()
+        while each.named.drop(7):
+            pass
+        assert (each.ledger.stored, each.ledger.stored_messages, each.account.stored) == (0, 0, 0)
+    assert packed.queue.backlog is not None
+    assert packed.queue.backlog.length == 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(STEPS, st.booleans(), st.sampled_from([inf, 3.0]))
+def test_what_expires_leaves_both_at_any_place(
+    steps: list[tuple[str, int]], drop_oldest: bool, ttl: float
+) -> None:
+    plain, packed = both(messages_max=10_000, drop_oldest=drop_oldest, in_order=False, ttl=ttl)
+    dead: dict[World, list[bytes]] = {plain: [], packed: []}
+    for what, nth in steps:
+        if what in ("purge", "shorten"):
+            continue
+        for each in (plain, packed):
+            each.act(what, nth)
+            dead[each] += [message.payload for message, *_ in each.named.exhume(1_000)]
+        assert packed.said == plain.said
+        assert packed.waiting() == plain.waiting()
+        packed.check_memory()
+    for each in (plain, packed):
+        if each.window is not None:
+            each.named.remove(each.window, each.now)
+        expire(each.queue, each.now)
+        for nth in range(2_000):
+            each.act("lift", 2 * nth)  # all that is left is taken
+        dead[each] += [message.payload for message, *_ in each.named.exhume(1_000)]
+    assert packed.said == plain.said
+    assert sorted(dead[packed]) == sorted(dead[plain])
+    assert len(packed.queue) == len(plain.queue) == 0
+
+
+def test_a_message_of_100_bytes_takes_little_more_while_it_waits() -> None:
+    world = World(packed=True, messages_max=10_000, drop_oldest=False, in_order=True, ttl=inf)
+    world.queue.bytes_max = 1 << 30
+    for _ in range(5_000):
+        message = Message(FORMAT, b"t", SYNTAX, b"x" * 100, fields=FIELDS[0])
+        publish(world.route, world.ledger, None, message)
+    row = world.queue.backlog
+    assert isinstance(row, PackedRow)
+    assert row.length == 5_000 - HEAD
+    assert row.held < 120 * row.length
+    assert world.account.stored == world.ledger.stored < 120 * 5_000 + HEAD * 600
+
+
+def test_a_row_that_ends_with_messages_in_it_lets_go_of_them() -> None:
+    world = World(packed=True, messages_max=100, drop_oldest=False, in_order=True, ttl=inf)
+    for _ in range(HEAD):
+        world.publish(0)
+    blocks = blocks_in_use()
+    large = Message(FORMAT, b"t", SYNTAX, bytes(4_000), fields=FIELDS[0])
+    references = getrefcount(large)
+    for nth in range(9):
+        publish(world.route, world.ledger, None, large if nth % 3 == 0 else Message(FORMAT, b"t", SYNTAX, b"x"))
+    assert getrefcount(large) == references + 3
+    assert lift(world.named, 1.0) is not None
+    world.queue.backlog = None
+    assert (getrefcount(large), blocks_in_use()) == (references, blocks)
