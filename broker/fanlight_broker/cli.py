@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from fanlight_broker import __version__, early
-from fanlight_broker.config import Exit, Key, Loaded, SettingsError, Sources, keys, load
+from fanlight_broker.config import Exit, Key, Loaded, Settings, SettingsError, Sources, keys, load
 from fanlight_broker.config.exits import MEANINGS
 from fanlight_broker.config.explain import effective, markdown
 from fanlight_broker.parsing import Parser, seconds
@@ -114,10 +114,30 @@ def check_config(arguments: argparse.Namespace) -> int:
         except PartError as error:
             print(f"fanlightd: {error}", file=sys.stderr)
             return Exit.FAILED
+    try:
+        own = listeners_shown(loaded.settings)
+    except PartError as error:
+        print(f"fanlightd: {error}", file=sys.stderr)
+        return Exit.FAILED
     for warning in loaded.warnings:
         print(f"fanlightd: warning: {warning}", file=sys.stderr)
     print(effective(loaded))
+    print("".join(f"{line}\n" for line in own), end="")
     return Exit.OK
+
+
+def listeners_shown(settings: Settings) -> list[str]:
+    """A line for each listener of one's own. Raises PartError."""
+    if settings.listeners is None:
+        return []
+    from fanlight_broker.assembly import PROTOCOLS
+    from fanlight_broker.listeners import own_listeners, own_tls
+
+    found = own_listeners(settings, PROTOCOLS)
+    for one in found:
+        if one.files is not None:
+            own_tls(one)
+    return ["", f"# listeners of {settings.listeners}", *(f"# {one}" for one in found)]
 
 
 def passwd(arguments: argparse.Namespace) -> int:

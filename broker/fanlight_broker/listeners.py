@@ -7,15 +7,17 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fanlight_broker import logs
 from fanlight_broker.admin.metric_source import MetricSource
 from fanlight_broker.admin.view import PartView
 from fanlight_broker.authentication import Authentication
 from fanlight_broker.config import Settings
-from fanlight_broker.config.settings import Tcp
+from fanlight_broker.config.checks import REMEDY, checks_credentials
+from fanlight_broker.config.settings import ClientCertificates, Tcp
 from fanlight_broker.core.listening_port import ListeningPort
+from fanlight_broker.core.ports import View
 from fanlight_broker.core.protocol_part import PluginError, ProtocolPart
 from fanlight_broker.core_part import Core
 from fanlight_broker.encryption import Encryption
@@ -27,11 +29,15 @@ from fanlight_broker.net.connection import Connection
 from fanlight_broker.net.flush import Flusher
 from fanlight_broker.net.handshake import Handshake, HandshakeTurns
 from fanlight_broker.net.listener import Listener, Upgrade
-from fanlight_broker.net.listener_metrics import families_of
+from fanlight_broker.net.listener_metrics import BY_LISTENER, families_of
 from fanlight_broker.net.proxies import Proxies, networks_of
+from fanlight_broker.net.tls import Tls, TlsError
 from fanlight_broker.parts import Apply, Part, PartError
 from fanlight_broker.wire.inbox import ReceiveBuffer
 from fanlight_broker.wrong_port import PortGuide
+
+if TYPE_CHECKING:
+    from fanlight_broker.listener_file import OwnListener
 
 try:
     from fanlight_broker.net.poller import Poller
@@ -58,6 +64,10 @@ class Listeners(Part):
         self._classes = [each for each in protocols if any(port.wanted(settings) for port in each.settings.ports)]
         self._core, self._access, self._encryption = core, access, encryption
         self._protocols: list[tuple[ProtocolPart, Listener]] = []
+        self._own: list[tuple[OwnListener, ProtocolPart, Listener]] = []
+        self._own_tls: dict[str, Tls] = {}  # of those with a certificate of their own
+        self._prepared: list[Apply] = []
+        self._open_ports: list[View] = []
         self._poller: Poller | None = None
         self._draining = False
         self._admission = Admission()
@@ -67,7 +77,7 @@ class Listeners(Part):
 
     @property
     def _listeners(self) -> list[Listener]:
-        return [listener for _, listener in self._protocols]
+        return [*(listener for _, listener in self._protocols), *(listener for _, _, listener in self._own)]
 
     # -- its life -----------------------------------------------------------------------------------------------------
 
@@ -80,12 +90,22 @@ class Listeners(Part):
         self._proxied, self._proxies = proxies_of(self.settings, self._classes)
         admission, shared = self._admission, ReceiveBuffer()
         for protocol in made:
-            listener = Listener(
-                protocol.name, self._core.broker, protocol.connection, self._access.authenticator, clock=monotonic,
-                shared=shared, admission=admission, poller=self._poller, protocol_check=self.port_guide.check,
-                handshake_turns=self.handshake_turns, durability=protocol.durability,
-            )
-            self._protocols.append((protocol, listener))
+            self._protocols.append((protocol, self._listener(protocol, shared, admission)))
+        by_name = {protocol.name: protocol for protocol in made}
+        for one in own_listeners(self.settings, self._classes):
+            bounded = admission.within(one.connections_max, f"connections_max of the listener {one.name}")
+            protocol = by_name[one.protocol]
+            self._own.append((one, protocol, self._listener(protocol, shared, bounded)))
+            self.port_guide.add(one.name, one.protocol, tls=one.secure, websocket=one.websocket)
+            if one.files is not None:
+                self._own_tls[one.name] = own_tls(one)
+
+    def _listener(self, protocol: ProtocolPart, shared: ReceiveBuffer, admission: Admission) -> Listener:
+        return Listener(
+            protocol.name, self._core.broker, protocol.connection, self._access.authenticator, clock=monotonic,
+            shared=shared, admission=admission, poller=self._poller, protocol_check=self.port_guide.check,
+            handshake_turns=self.handshake_turns, durability=protocol.durability,
+        )
 
     async def start(self) -> None:
         for protocol, _ in self._protocols:
@@ -94,6 +114,8 @@ class Listeners(Part):
             for port in protocol.settings.ports:
                 if port.wanted(self.settings):
                     await self._listen(protocol, listener, port)
+        for one, protocol, listener in self._own:
+            await self._listen_own(one, protocol, listener)
 
     async def _listen(self, protocol: ProtocolPart, listener: Listener, port: ListeningPort) -> None:
         host, number = port.host(self.settings), port.number(self.settings)
@@ -103,10 +125,41 @@ class Listeners(Part):
         with opening(port.setting, host, number):
             host, number = await listener.start(host, number, tls=tls, upgrade=upgrade, proxies=proxies)
         self.port_guide.opened(port.name, number)
-        example = protocol.example(port, reachable(host), number, credentials=self._access.required)
-        log_listening(port.name, host, number, example)
+        self._opened(port.name, protocol, port, host, number, proxied=proxies is not None)
 
-    def _websocket(self, protocol: ProtocolPart) -> Upgrade:
+    async def _listen_own(self, one: "OwnListener", protocol: ProtocolPart, listener: Listener) -> None:
+        port = ListeningPort(protocol.name, tls=one.secure, websocket=one.websocket)
+        tls = self._own_tls.get(one.name, self._encryption.tls) if one.secure else None
+        upgrade = self._websocket(protocol, one.websocket_origins) if one.websocket else None
+        proxies = Proxies(one.proxy_protocol_from) if one.proxy_protocol_from else None
+        with opening(f"listener {one.name}", one.host, one.port):
+            host, number = await listener.start(
+                one.host, one.port, tls=tls, upgrade=upgrade, proxies=proxies, name=one.name
+            )
+        self._opened(one.name, protocol, port, host, number, proxied=proxies is not None, most=one.connections_max)
+
+    def _opened(
+        self, name: str, protocol: ProtocolPart, port: ListeningPort, host: str, number: int, *, proxied: bool,
+        most: int | None = None,
+    ) -> None:
+        example = protocol.example(port, reachable(host), number, credentials=self._access.required)
+        log_listening(name, host, number, example)
+        self._open_ports.append({
+            "listener": name, "protocol": protocol.name, "host": host, "port": number, "tls": port.tls,
+            "websocket": port.websocket, "proxied": proxied, "connections_max": most,
+        })
+
+    def ports(self) -> list[View]:
+        """The ports that are open, and what came there."""
+        traffic = {each.name: each for listener in self._listeners for each in listener.traffic}
+        return [
+            {
+                **each, "connections": traffic[each["listener"]].connections,
+                **{name: getattr(traffic[each["listener"]].meter, name) for name in BY_LISTENER},
+            } for each in self._open_ports
+        ]
+
+    def _websocket(self, protocol: ProtocolPart, own_origins: str | None = None) -> Upgrade:
         def make() -> Upgrade:
             from fanlight_broker.net.websocket import WebSocket
 
@@ -114,7 +167,7 @@ class Listeners(Part):
                 subprotocols=protocol.subprotocols, origins=origins, advice=advice, pages=self.port_guide.pages
             )
 
-        origins = tuple(each.strip() for each in (protocol.origins or "").split(",") if each.strip())
+        origins = tuple(each.strip() for each in (own_origins or protocol.origins or "").split(",") if each.strip())
         advice = partial(self.port_guide.missing_upgrade, f"{protocol.name}_websocket")
         return LateUpgrade(make)
 
@@ -144,7 +197,17 @@ class Listeners(Part):
         """End the connections that would not be let in any more: authentication comes before, in the list of parts."""
         return self._recheck
 
+    async def prepare(self, settings: Settings) -> None:
+        """Certificates of their own are read again; all else of these listeners is of the start."""
+        self._prepared = [
+            await asyncio.to_thread(prepared_tls, self._own_tls[one.name], one)
+            for one, _, _ in self._own if one.name in self._own_tls
+        ]
+
     def _recheck(self) -> None:
+        prepared, self._prepared = self._prepared, []
+        for apply in prepared:
+            apply()
         for listener in self._listeners:
             listener.recheck()
 
@@ -167,7 +230,7 @@ class Listeners(Part):
 
     def actions(self) -> Mapping[str, Callable[..., Any]]:
         own = {path: act for protocol, _ in self._protocols for path, act in protocol.actions().items()}
-        return {"handover": lambda: self.handover, **own}
+        return {"handover": lambda: self.handover, "listeners": self.ports, **own}
 
     def metrics(self) -> list[MetricSource]:
         """What a protocol counts for itself, and what is counted for each protocol and port."""
@@ -208,6 +271,46 @@ def proxies_of(
     if not networks:
         raise PartError("proxy_protocol: say with proxy_protocol_from which addresses the proxies have")
     return frozenset(known if "all" in names else names), Proxies(networks)
+
+
+def own_listeners(settings: Settings, protocols: Sequence[type[ProtocolPart]]) -> "tuple[OwnListener, ...]":
+    """Those of the file that the settings name. Raises PartError."""
+    if settings.listeners is None:
+        return ()
+    from fanlight_broker.listener_file import ListenerFileError, load  # for those who have some
+
+    on = [each for each in protocols if any(port.wanted(settings) for port in each.settings.ports)]
+    taken = {port.name for each in protocols for port in each.settings.ports}
+    try:
+        found = load(settings.listeners, [each.name for each in on], taken)
+    except ListenerFileError as error:
+        raise PartError("; ".join(error.problems)) from error
+    for one in found:
+        if one.tls and settings.tls_certificate is None:
+            raise PartError(f"listener {one.name}: tls = true is the broker's certificate; see tls_certificate")
+        certified = one.tls and settings.tls_client_certificates is ClientCertificates.REQUIRED
+        if one.exposed and not certified and not (checks_credentials(settings) or settings.allow_anonymous):
+            text = f"{one.host} can be reached from other machines, and fanlightd {REMEDY}"
+            raise PartError(f"listener {one.name}: {text}")
+    return found
+
+
+def own_tls(one: "OwnListener") -> Tls:
+    """Raises PartError."""
+    assert one.files is not None
+    try:
+        return Tls(one.files)
+    except TlsError as error:
+        raise PartError(f"listener {one.name}: {error}") from error
+
+
+def prepared_tls(tls: Tls, one: "OwnListener") -> Apply:
+    """Raises PartError."""
+    assert one.files is not None
+    try:
+        return tls.prepare(one.files)
+    except TlsError as error:
+        raise PartError(f"listener {one.name}: {error}") from error
 
 
 def new_poller(tcp: Tcp, flusher: Flusher) -> Poller | None:

@@ -38,9 +38,15 @@ class PortGuide:
         self._listeners = {HTTP: ("http", "https")}
         self._listeners |= {each.title: (each.name, f"{each.name}_tls") for each in protocols}
         self._ports: dict[str, int] = {}
+        self._alike: dict[str, str] = {}  # listeners of one's own -> that of their protocol
 
     def opened(self, listener: str, port: int) -> None:
         self._ports[listener] = port
+
+    def add(self, listener: str, protocol: str, *, tls: bool, websocket: bool) -> None:
+        """A listener of one's own speaks this protocol."""
+        self._alike[listener] = protocol
+        self.expected[listener] = TLS if tls else HTTP if websocket else self._titles[protocol]
 
     def pages(self) -> dict[str, int]:
         """The ports of the HTTP listener, by scheme: "http" and "https"."""
@@ -80,6 +86,7 @@ class PortGuide:
 
     def _elsewhere(self, listener: str, found: str) -> str:
         """Where what was found is spoken."""
+        listener = self._alike.get(listener, listener)
         if found == TLS:
             secure = self._ports.get(f"{listener}_tls" if listener != "http" else "https")
             return f"the broker speaks the protocol of this port by TLS on port {secure}" if secure else \

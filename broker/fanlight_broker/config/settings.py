@@ -421,6 +421,11 @@ class Settings(
         Path | None, QUOTAS, Unit("path"),
         Reason("what each user or address may use, and how fast; TOML, read again on SIGHUP"),
     ] = None
+    listeners: Annotated[
+        Path | None, LISTENERS, NeedsRestart(), Unit("path"),
+        Reason("further listeners of a protocol, with settings of their own, TOML: docs/listeners.md"),
+    ] = None
+
     bridges: Annotated[
         Path | None, BRIDGES, Unit("path"),
         Reason("bridges to other brokers, TOML, read again on SIGHUP"),

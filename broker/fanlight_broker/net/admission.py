@@ -26,6 +26,10 @@ class Admission:
             return f"{limits.connections_per_address_max} connections from one address (connections_per_address_max)"
         return None
 
+    def within(self, most: int | None, limit: str) -> "Admission":
+        """For one listener, which may have a bound of its own beside these. limit: what to say of it"""
+        return self if most is None else BoundedAdmission(self, most, limit)
+
     def admit(self, address: str) -> None:
         self.connections += 1
         self._addresses[address] += 1
@@ -35,3 +39,24 @@ class Admission:
         self._addresses[address] -= 1
         if not self._addresses[address]:
             del self._addresses[address]
+
+
+class BoundedAdmission(Admission):
+    """Of one listener: its connections count among those of all, and there may be no more than `most`."""
+
+    def __init__(self, whole: Admission, most: int, limit: str) -> None:
+        super().__init__()
+        self._whole, self._most, self._limit = whole, most, limit
+
+    def refusal(self, address: str, limits: Limits) -> str | None:
+        if self.connections >= self._most:
+            return f"{self._most} connections ({self._limit})"
+        return self._whole.refusal(address, limits)
+
+    def admit(self, address: str) -> None:
+        self.connections += 1
+        self._whole.admit(address)
+
+    def leave(self, address: str) -> None:
+        self.connections -= 1
+        self._whole.leave(address)

@@ -117,14 +117,15 @@ class Listener:
 
     async def start(
         self, host: str, port: int, *, tls: Tls | None = None, upgrade: Upgrade | None = None,
-        proxies: Proxies | None = None,
+        proxies: Proxies | None = None, name: str | None = None,
     ) -> tuple[str, int]:
         """Open a port: bind and accept. Returns host and port, a free one if 0 was asked for. Raises OSError.
 
+        name: of the port, if it is not that of its protocol
         proxies: those that all its connections come through, with a header of the PROXY protocol
         """
         loop = asyncio.get_running_loop()
-        traffic = Traffic(self.name, tls=tls is not None, websocket=upgrade is not None)
+        traffic = Traffic(self.name, tls=tls is not None, websocket=upgrade is not None, name=name)
         if tls is not None or proxies is not None:
             self._tls = tls or self._tls
             secure = TlsAcceptor(

@@ -1,5 +1,6 @@
 """The metrics of listeners: connections, messages and bytes by protocol and port."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -18,7 +19,8 @@ def families_of(listeners: Sequence[Listener]) -> list[MetricFamily]:
     """For /metrics."""
     ports = [(traffic, {"protocol": each.name, "listener": traffic.name}) for each in listeners
              for traffic in each.traffic]  # fmt: skip
-    counted = [({"protocol": each.name}, each.counters(), each.stages_failed) for each in listeners]
+    counted = [({"protocol": name}, *_together([each for each in listeners if each.name == name]))
+               for name in dict.fromkeys(each.name for each in listeners)]  # fmt: skip
     found = [
         MetricFamily(
             "connections", "Open connections, those in their handshake included", "gauge",
@@ -48,3 +50,12 @@ def families_of(listeners: Sequence[Listener]) -> list[MetricFamily]:
         stages, replaces=frozenset(["handshakes_failed", "tls_handshakes_failed", "websocket_handshakes_failed"]),
     ))
     return found
+
+
+def _together(listeners: Sequence[Listener]) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """What all listeners of a protocol have counted; and their failed handshakes by stage."""
+    counts, stages = Counter[str](), Counter[str]()
+    for each in listeners:
+        counts.update(each.counters())
+        stages.update(each.stages_failed)
+    return counts, stages

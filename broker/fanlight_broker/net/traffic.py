@@ -11,8 +11,9 @@ class Traffic:
 
     __slots__ = ("connections", "meter", "name", "protocol")
 
-    def __init__(self, protocol: str, *, tls: bool, websocket: bool) -> None:
+    def __init__(self, protocol: str, *, tls: bool, websocket: bool, name: str | None = None) -> None:
+        """name: one of its own"""
         self.protocol = protocol
-        self.name = protocol + "_websocket" * websocket + "_tls" * tls
+        self.name = name or protocol + "_websocket" * websocket + "_tls" * tls
         self.meter = Meter()
         self.connections = 0  # open connections, those in their handshake included

@@ -1,10 +1,11 @@
 """Connections: who is there, and out with whom."""
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
-from fanlight_broker.admin.api.declared import FLAG, NUMBER, TEXT, WHOLE, Call, Operation, Parameter, shape
+from fanlight_broker.admin.api.declared import FLAG, NUMBER, TEXT, WHOLE, Call, Operation, Parameter, maybe, shape
 from fanlight_broker.admin.api.lists import Id, Listing, behind, page_of
 from fanlight_broker.admin.api.operated import Operated
 from fanlight_broker.admin.api.problems import ApiError, BadParameter
@@ -22,6 +23,8 @@ CONNECTION = shape(
     connection=WHOLE, client=TEXT, user=TEXT, address=TEXT, protocol=TEXT, connected_seconds=NUMBER,
     subscriptions=WHOLE, outbox_bytes=WHOLE, messages_sent=WHOLE, messages_dropped=WHOLE, href=TEXT,
 )
+LISTENER = shape(listener=TEXT, protocol=TEXT, host=TEXT, port=WHOLE, tls=FLAG, websocket=FLAG, proxied=FLAG,
+                 connections=WHOLE, connections_max=maybe(WHOLE), messages_in=WHOLE, messages_out=WHOLE)
 WHOM = ("client", "user", "address")
 
 
@@ -46,6 +49,9 @@ class Connections:
             exact=("client", "user", "address", "protocol", "namespace", "slow"), flags=("slow",),
         )
 
+    def listeners(self, call: Call) -> Generator[None, None, dict[str, Any]]:
+        return _listening(self._operated.action("listeners", "there are no listeners")()).page(call)
+
     def operations(self) -> tuple[Operation, ...]:
         make = partial(Operation, tag="connections")
         return (
@@ -53,6 +59,8 @@ class Connections:
                  self.listing.parameters(), action=Action.ADMIN_READ),
             make("GET", "/connections/{number}", "One connection", self.show, CONNECTION, (NUMBER_OF,),
                  action=Action.ADMIN_READ, absent=True),
+            make("GET", "/listeners", "Ports that are open, and what came there", self.listeners, page_of(LISTENER),
+                 _listening([]).parameters(), action=Action.ADMIN_READ),
             make("DELETE", "/connections/{number}", "Kick: end a connection", self.kick,
                  shape(connection=WHOLE, client=TEXT, ended=FLAG), (NUMBER_OF, REASON, AT_ONCE),
                  action=Action.ADMIN_WRITE, absent=True),
@@ -114,3 +122,11 @@ class Connections:
 
 def id_of(client: Client) -> Id:
     return (client.number,)
+
+
+def _listening(rows: list[Mapping[str, Any]]) -> Listing[Mapping[str, Any]]:
+    keys = ("listener", "protocol", "port", "connections", "messages_in", "messages_out")
+    return Listing(
+        rows=lambda after: rows, count=lambda: len(rows), id=lambda row: (row["listener"],), view=dict,
+        keys={key: itemgetter(key) for key in keys}, searched=("listener", "protocol"), exact=("listener", "protocol"),
+    )

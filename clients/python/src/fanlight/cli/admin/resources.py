@@ -36,6 +36,13 @@ RESOURCES: dict[str, Resource] = {
          ("SENT", "messages_sent"), ("DROPPED", "messages_dropped"), ("UNSENT", "outbox_bytes"), ("SLOW", "slow")),
         ("client", "user", "address", "protocol", "namespace", "slow"), "clients that are connected",
     ),
+    "listeners": Resource(
+        "/listeners",
+        (("LISTENER", "listener"), ("PROTOCOL", "protocol"), ("HOST", "host"), ("PORT", "port"), ("TLS", "tls"),
+         ("WEBSOCKET", "websocket"), ("CONNECTIONS", "connections"), ("MOST", "connections_max"),
+         ("MESSAGES IN", "messages_in"), ("MESSAGES OUT", "messages_out")),
+        ("listener", "protocol"), "ports that are open, and what came there",
+    ),
     "sessions": Resource(
         "/sessions",
         (("CLIENT", "client"), ("USER", "user"), ("CONNECTED", "connected"), ("SUBSCRIPTIONS", "subscriptions"),
