@@ -27,6 +27,7 @@ cdef class FilterTable:
         object __weakref__
 
         bint _insert(self, object filter, uint32_t who, uint32_t number) except -1
+        int _put(self, const View* view, uint64_t hash, int count, uint32_t who, uint32_t number) noexcept nogil
         bint _insert_plain(self, object filter, uint32_t who, uint32_t number) except -1
         bint _insert_where(self, object filter, uint32_t who, object where, uint32_t number) except -1
         bint _drop_where(self, object filter, uint32_t who, uint32_t number) except -1

@@ -123,19 +123,24 @@ cdef class FilterTable:
     cdef bint _insert(self, object filter, uint32_t who, uint32_t number) except -1:
         cdef View view
         cdef uint64_t hash
-        cdef uint32_t slot
+        cdef int count = self._read(filter, number, &view, &hash)
+        cdef int added = self._put(&view, hash, count, who, number)
+        if added < 0:
+            raise MemoryError()
+        return added == 1
+
+    cdef int _put(self, const View* view, uint64_t hash, int count, uint32_t who, uint32_t number) noexcept nogil:
+        """The filter whose tokens were read last: 1 if it is new, else 0; -1: no memory, and nothing has changed."""
+        cdef uint32_t slot = slots_find(&self.slots, view.start, view.size, number, hash)
         cdef uint32_t flags = 0
         cdef bint is_exact = True
         cdef Token* tokens = self.topic.tokens
         cdef int i, added
-        cdef int count = self._read(filter, number, &view, &hash)
-        slot = slots_find(&self.slots, view.start, view.size, number, hash)
         if slot != NONE:
             added = slots_add_id(&self.slots, slot, who)
-            if added < 0:
-                raise MemoryError()
-            self.version += added
-            return added == 1
+            if added > 0:
+                self.version += added
+            return added
         for i in range(count):
             if tokens[i].kind != LITERAL:
                 is_exact = False
@@ -144,16 +149,16 @@ cdef class FilterTable:
             TIER_EXACT if is_exact else TIER_POOL, who,
         )
         if slot == NONE:
-            raise MemoryError()
+            return -1
         if not is_exact:
             count = self._intern(count, &flags, number)
             if count < 0 or tiers_add(&self.tiers, slot, self.word_ids, count, flags) < 0:
                 if count >= 0:
                     self._release(self.word_ids, count)
                 slots_drop(&self.slots, slot, hash)
-                raise MemoryError()
+                return -1
         self.version += 1
-        return True
+        return 1
 
     cdef bint _insert_where(self, object filter, uint32_t who, object where, uint32_t number) except -1:
         cdef View view

@@ -15,6 +15,7 @@ from fanlight_permissions.reading import TableLimits, never
 from fanlight_permissions.scopes import Kind, behind, key_word, kind_of
 from fanlight_permissions.topics import SEPARATORS, SYNTAXES, WORDS_CEILING, first_word
 from fanlight_permissions.waiting import PackedRule, WaitingRules
+from matchcore.bulk import insert_many
 from matchcore.errors import InvalidFilter
 from matchcore.filters import FilterIndex
 from matchcore.grammar import parse_filter
@@ -57,6 +58,9 @@ class RuleStore:
         self._may_wait = waiting
         self._pause: Callable[[], None] = never
         self._put = 0  # rules, one by one, since the last pause
+        self._filling = False
+        self._ready: tuple[list[bytes], list[bytes]] = ([], [])  # filters behind key words, to be inserted, by syntax
+        self._ready_ranks: tuple[list[int], list[int]] = ([], [])
         self.waiting = WaitingRules()
         self.waiting.packed.append(None)  # everybody
         max_words = min(limits.topic_words_max + WORDS_MORE, WORDS_CEILING)  # what is longer is denied
@@ -68,8 +72,12 @@ class RuleStore:
         self._denials: dict[tuple[int, int], dict[bytes, list[Denial]]] = {}  # by (party, kind) and first word
 
     def fill(self, rules: Iterable[PermissionRule | PlainRows], pause: Callable[[], None]) -> None:
-        """Insert all of them. pause: called now and then."""
-        self._pause = pause
+        """Insert all of them. pause: called now and then.
+
+        What is to be in the index is collected and inserted without the GIL, so that no other thread waits while a
+        table of the index grows.
+        """
+        self._pause, self._filling = pause, True
         since = 0
         for rule in rules:
             if isinstance(rule, PlainRows):
@@ -80,9 +88,19 @@ class RuleStore:
                 since += 1
             if since >= PAUSE_EVERY:
                 since = 0
+                self._flush()
                 pause()
+        self._flush()
         self._parties_seen.clear()
-        self._pause = never
+        self._pause, self._filling = never, False
+
+    def _flush(self) -> None:
+        """Insert what was collected."""
+        for is_mqtt, filters in enumerate(self._ready):
+            if filters:
+                insert_many(self.index, filters, self._ready_ranks[is_mqtt], SYNTAXES[is_mqtt])
+                filters.clear()
+                self._ready_ranks[is_mqtt].clear()
 
     def _insert(self, rule: PermissionRule) -> None:
         rank = len(self.allows)
@@ -125,12 +143,13 @@ class RuleStore:
         self.waiting.keep(party, rule, self)
         if self._put >= PAUSE_EVERY:  # many parties may have too many rules at the same place of the file
             self._put = 0
+            self._flush()
             self._pause()
 
     def _insert_rows(self, rows: PlainRows) -> None:
         """The same as `_insert` of each of them. It is written out in one, for half of the time."""
         packed, kinds, known = self.waiting.packed, self._kinds_of_parties, self._parties_seen
-        allows, lines, index = self.allows, self._lines, self.index
+        allows, lines, index, ready, ranks = self.allows, self._lines, self.index, self._ready, self._ready_ranks
         numbers: dict[int, tuple[int, int]] = {}  # of kinds, with their bits
         if len(known) > SEEN_MAX:
             known.clear()
@@ -158,8 +177,10 @@ class RuleStore:
             own = packed[party]
             try:
                 if own is None and allow:
+                    index.check(LONGEST_KEYS[SYNTAXES[is_mqtt]] + filter, syntax=SYNTAXES[is_mqtt])
                     key = b"%xk%x/%b" if is_mqtt else b"%xk%x.%b"
-                    index.insert(key % (party, number, filter), rank, syntax=SYNTAXES[is_mqtt])
+                    ready[is_mqtt].append(key % (party, number, filter))
+                    ranks[is_mqtt].append(rank)
                 else:
                     self._add(party, PackedRule(rank, number, is_mqtt, filter))
             except InvalidFilter as error:
@@ -182,7 +203,13 @@ class RuleStore:
         """Into the index. Raises InvalidFilter."""
         self._put += 1
         syntax = SYNTAXES[rule.is_mqtt]
-        self.index.insert(behind(key_word(party, rule.kind), rule.filter, syntax), rule.rank, syntax=syntax)
+        filter = behind(key_word(party, rule.kind), rule.filter, syntax)
+        if self._filling:
+            self.index.check(filter, syntax=syntax)
+            self._ready[rule.is_mqtt].append(filter)
+            self._ready_ranks[rule.is_mqtt].append(rule.rank)
+        else:
+            self.index.insert(filter, rule.rank, syntax=syntax)
         if not self.allows[rule.rank]:
             first = b"" if starts_wild(rule.filter, syntax) else first_word(rule.filter, syntax)
             denial = Denial(rule.rank, rule.filter, syntax)
