@@ -2,7 +2,8 @@
 
     view --next--> step, step, ... for SLICE_SECONDS --rest--> step, ...
 
-Views take turns, so that all of them together use at most a quarter of the loop.
+A slice ends before a step that would take it past its time, if it takes as long as the longest one of the slice. Views
+take turns, so that all of them together use at most a quarter of the loop.
 """
 
 import asyncio
@@ -33,11 +34,14 @@ class Slices:
         """What the generator returns; its exceptions are raised. around: what is around each slice."""
         while True:
             async with self._turns:
-                began = self._clock()
+                began = before = self._clock()
+                step = 0.0  # seconds of the longest one of this slice: another one may take as long
                 try:
                     with around():
-                        while self._clock() - began < SLICE_SECONDS:
+                        while before - began + step < SLICE_SECONDS:
                             next(steps)
+                            now = self._clock()
+                            step, before = max(step, now - before), now
                 except StopIteration as end:
                     made: Made = end.value
                     return made

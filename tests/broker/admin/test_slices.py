@@ -40,6 +40,17 @@ async def test_a_turn_has_the_steps_that_begin_in_its_time(monkeypatch: pytest.M
     assert len(set(seen)) >= 5
 
 
+async def test_a_turn_ends_before_a_step_that_would_take_it_past_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "REST", 0)
+    processor, done = Processor(), list[int]()
+    made = Slices(processor)
+    assert await made.made(steps(20, 0.3 * SLICE_SECONDS, processor, done)) == "made"
+    assert made.longest <= SLICE_SECONDS
+    long = Slices(processor)
+    assert await long.made(steps(3, 5 * SLICE_SECONDS, processor, done)) == "made"  # which cannot be divided
+    assert long.longest == pytest.approx(5 * SLICE_SECONDS)
+
+
 async def test_two_views_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slices, "REST", 0)
     processor, done = Processor(), list[int]()
