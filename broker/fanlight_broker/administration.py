@@ -64,7 +64,8 @@ class Administration(Part):
             connections_max=settings.http_connections_max,
             connection_seconds_max=settings.http_connection_seconds_max,
             requests_per_second_max=settings.http_requests_per_second_max,
-            https=self._https(), metrics=metrics_access_of(settings), protocol_check=self._listeners.port_guide.check,
+            https=self._https(), proxied=self._proxied(), metrics=metrics_access_of(settings),
+            protocol_check=self._listeners.port_guide.check,
             enforcement=self._core.broker.enforcement, actions=self._actions(),
             views=self._views(), dashboard=settings.dashboard, operate=self._operate,
             login_required=lambda: self._access.required,
@@ -112,9 +113,19 @@ class Administration(Part):
         server = TlsServer(
             self._encryption.tls, "https", self._listeners.handshake_turns,
             handshakes_max=settings.http_connections_max, limits=lambda: self._core.broker.limits,
-            protocol_check=self._listeners.port_guide.check,
+            protocol_check=self._listeners.port_guide.check, proxies=self._listeners.proxies_before("https"),
         )
         return Https(server, settings.http_tls_host or settings.http_host, settings.http_tls_port)
+
+    def _proxied(self) -> TlsServer | None:
+        """What accepts for the plain port, if that is behind a proxy."""
+        proxies = self._listeners.proxies_before("http")
+        if proxies is None:
+            return None
+        return TlsServer(
+            None, "http", self._listeners.handshake_turns, handshakes_max=self.settings.http_connections_max,
+            limits=lambda: self._core.broker.limits, proxies=proxies,
+        )
 
     async def start(self) -> None:
         settings = self.settings

@@ -75,6 +75,10 @@ class Listeners(Part):
         self._proxies: Proxies | None = None
         self.handover = Handover(core.broker, self._admission, monotonic)
 
+    def proxies_before(self, listener: str) -> Proxies | None:
+        """Those of a listener by its name; None: clients connect to it themselves."""
+        return self._proxies if listener in self._proxied else None
+
     @property
     def _listeners(self) -> list[Listener]:
         return [*(listener for _, listener in self._protocols), *(listener for _, _, listener in self._own)]
@@ -261,8 +265,9 @@ def proxies_of(
             raise PartError("proxy_protocol_from: say with proxy_protocol which listeners are behind these proxies")
         return frozenset(), None
     known = {port.name for each in protocols for port in each.settings.ports if port.wanted(settings)}
-    if unknown := sorted(names - known - {"all"}):
-        text = f"{unknown[0]!r} is not a listener of this broker; there are: {', '.join(sorted(known))}, or all"
+    web = {each for each in ("http", "https") if settings.http and (each == "http" or settings.tls_certificate)}
+    if unknown := sorted(names - known - web - {"all"}):
+        text = f"{unknown[0]!r} is not a listener of this broker; there are: {', '.join(sorted(known | web))}, or all"
         raise PartError(f"proxy_protocol: {text}")
     try:
         networks = networks_of(settings.proxy_protocol_from or "")
@@ -270,7 +275,7 @@ def proxies_of(
         raise PartError(f"proxy_protocol_from: {error}") from None
     if not networks:
         raise PartError("proxy_protocol: say with proxy_protocol_from which addresses the proxies have")
-    return frozenset(known if "all" in names else names), Proxies(networks)
+    return frozenset(names | known if "all" in names else names), Proxies(networks)
 
 
 def own_listeners(settings: Settings, protocols: Sequence[type[ProtocolPart]]) -> "tuple[OwnListener, ...]":

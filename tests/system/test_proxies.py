@@ -187,3 +187,42 @@ def retried(make: Callable[[], socket.socket]) -> socket.socket:
             return make()
         except ConnectionRefusedError:
             pass
+
+
+@pytest.mark.parametrize("listener", ["http", "https"])
+def test_the_http_listener_is_behind_a_proxy_where_it_is_named(
+    start_broker: StartBroker, signed: Certificates, tmp_path: Path, listener: str
+) -> None:
+    log = tmp_path / "audit.log"
+    broker = start_broker(
+        proxy_protocol="http, https", proxy_protocol_from="127.0.0.1", audit_log=log, tls_certificate=signed.server,
+        http_tls_port=0,
+    )
+    broker.may_complain = True  # of the one without a header
+    port = broker.addresses[listener][1]
+    body = b'{"level": "info"}'
+    request = b"PUT /api/v1/log-level HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: " \
+        b"application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+    with connect(port) as end:
+        end.sendall(V1)
+        whole = signed.context().wrap_socket(end, server_hostname="localhost") if listener == "https" else end
+        whole.sendall(request)
+        assert read(whole, 12) == b"HTTP/1.1 200"
+        whole.close()
+    with connect(port) as end:
+        end.sendall(request)
+        assert read(end, 1) == b""
+    with connect(port, "127.0.0.9") as end:  # from no proxy that is believed
+        end.sendall(V1 + request)
+        assert read(end, 1) == b""
+    noted: list[dict[str, Any]] = []
+    while not noted:  # it is written behind
+        noted = [note for line in log.read_text().splitlines() if (note := json.loads(line))["kind"] == "admin"]
+    assert noted[0]["address"] == "203.0.113.7"
+    with connect(port) as end:
+        end.sendall(V2)
+        whole = signed.context().wrap_socket(end, server_hostname="localhost") if listener == "https" else end
+        whole.sendall(b"GET /stats HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+        answer = read(whole, 1 << 20)
+        whole.close()
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["http_proxy_headers_failed"] == 2

@@ -30,7 +30,7 @@ class HttpServer(Protocol):
     retired: int
     transports: set[asyncio.Transport]
 
-    def __call__(self) -> asyncio.Protocol: ...
+    def __call__(self, address: str) -> asyncio.Protocol: ...
     async def end(self, seconds: float) -> None: ...
 
 
@@ -48,15 +48,16 @@ class Entrance:
         self._loading: asyncio.Task[None] | None = None
         self._connections_max = connections_max
 
-    def __call__(self) -> asyncio.Protocol:
+    def __call__(self, address: str = "") -> asyncio.Protocol:
+        """address: of the client, if a proxy has named it"""
         if len(self.waiting) + (len(self.server.transports) if self.server is not None else 0) >= self._connections_max:
             self.refused += 1
             return _Refusal()
         if self.server is not None:
-            return self.server()
+            return self.server(address)
         if self._loading is None:
             self._loading = asyncio.get_running_loop().create_task(self._load())
-        return _Waiting(self)
+        return _Waiting(self, address)
 
     @property
     def loading(self) -> bool:
@@ -89,7 +90,7 @@ class Entrance:
                 waiting.transport.abort()
         else:
             for waiting in list(self.waiting):
-                waiting.go_on(self.server())
+                waiting.go_on(self.server(waiting.address))
         finally:
             self._loading = None
 
@@ -99,7 +100,8 @@ class _Waiting(asyncio.Protocol):
 
     transport: asyncio.Transport
 
-    def __init__(self, entrance: Entrance) -> None:
+    def __init__(self, entrance: Entrance, address: str) -> None:
+        self.address = address
         self._entrance = entrance
         self._kept = bytearray()
         self._ended = False  # the peer sends nothing more
@@ -107,7 +109,7 @@ class _Waiting(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's are none by isinstance
         if self._entrance.server is not None:  # loaded since this protocol was made
-            self.go_on(self._entrance.server())
+            self.go_on(self._entrance.server(self.address))
         elif not self._entrance.loading:
             self.transport.abort()
         else:

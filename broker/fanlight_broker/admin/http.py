@@ -29,6 +29,7 @@ COUNTERS: Final = {
     "http_tokens_refused": "HTTP requests with a wrong token for /metrics (metrics_token_file)",
     "http_connections_refused": "HTTP connections refused because there were too many (http_connections_max)",
     "http_connections_retired": "HTTP connections ended by http_connection_seconds_max",
+    "http_proxy_headers_failed": "HTTP connections closed because they were from no proxy, or without its header",
     "http_tls_handshakes_failed": "HTTPS connections whose TLS handshake failed",
     "http_tls_handshakes_refused": "HTTPS connections refused because too many were in their handshake",
 }
@@ -41,7 +42,9 @@ STOP_SECONDS: Final = 2.0
 class HttpsServer(Protocol):
     """TLS, as the HTTP listener needs it (broker/fanlight_broker/net has it)."""
 
-    async def start(self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> tuple[str, int]: ...
+    async def start(self, factory: Callable[[str], asyncio.BaseProtocol], host: str, port: int) -> tuple[str, int]: ...
+    @property
+    def strangers(self) -> int: ...
     def certified(self, transport: asyncio.BaseTransport | None) -> str: ...
     def counters(self) -> Mapping[str, int]: ...
     def stop(self) -> None: ...
@@ -59,7 +62,8 @@ class AdminServer:
     """The HTTP listener of one broker.
 
     `sources` are what /stats and /metrics show beside the listener's own; the core's are among them. With `https` it
-    listens there as well; a connection there that its certificate names needs no password.
+    listens there as well; a connection there that its certificate names needs no password. `proxied` listens in its
+    place where all connections come through a proxy.
     """
 
     def __init__(
@@ -75,6 +79,7 @@ class AdminServer:
         connection_seconds_max: float = 60.0,
         requests_per_second_max: float = 50.0,
         https: Https | None = None,
+        proxied: HttpsServer | None = None,
         metrics: MetricsAccess | None = None,
         protocol_check: ProtocolCheck | None = None,
         enforcement: Enforcement | None = None,
@@ -87,7 +92,7 @@ class AdminServer:
         believes: Callable[[str], bool] | None = None,
     ) -> None:
         sources = (*sources, MetricSource({**COUNTERS, **GAUGES}, self._counters, self._gauges))
-        self._https = https
+        self._https, self._proxied = https, proxied
         self._protocol_check = protocol_check
         self.gatekeeper = Gatekeeper(authenticator, metrics or MetricsAccess(), self._certified, enforcement)
         self._actions, self._views, self._dashboard = actions, views, dashboard
@@ -101,16 +106,21 @@ class AdminServer:
         self._requests: Requests | None = None  # once the first client has come
         self._http: Entrance | None = None
         self._server: asyncio.Server | None = None
-        self._tls_port = 0
+        self._port = self._tls_port = 0
         self._local = self._tls_local = False
 
     async def start(self) -> None:
         """Listen. Raises OSError."""
         loop = asyncio.get_running_loop()
         self._http = Entrance("fanlight_broker.admin.requests", self._make, self._connections_max)
-        self._server = await loop.create_server(self._http, self._host, self._asked_port, backlog=64)
-        addresses = [ipaddress.ip_address(each.getsockname()[0]) for each in self._server.sockets]
-        self._local = all(address.is_loopback for address in addresses)
+        if self._proxied is not None:
+            host, self._port = await self._proxied.start(self._http, self._host, self._asked_port)
+            self._local = ipaddress.ip_address(host).is_loopback
+        else:
+            self._server = await loop.create_server(self._http, self._host, self._asked_port, backlog=64)
+            self._port = int(self._server.sockets[0].getsockname()[1])
+            addresses = [ipaddress.ip_address(each.getsockname()[0]) for each in self._server.sockets]
+            self._local = all(address.is_loopback for address in addresses)
         if self._https is not None:
             host, self._tls_port = await self._https.server.start(self._http, self._https.host, self._https.port)
             self._tls_local = ipaddress.ip_address(host).is_loopback
@@ -118,9 +128,9 @@ class AdminServer:
     @property
     def port(self) -> int:
         """The port that it listens on, which is not 0. Only between `start` and `stop`."""
-        if self._server is None:
+        if not self._port:
             raise RuntimeError("the HTTP listener is not started")
-        return int(self._server.sockets[0].getsockname()[1])
+        return self._port
 
     @property
     def tls_port(self) -> int:
@@ -131,19 +141,26 @@ class AdminServer:
 
     async def stop(self) -> None:
         """Stop listening, and end all connections within STOP_SECONDS."""
-        if self._server is None or self._http is None:
+        if self._http is None:
             return
-        self._server.close()
+        if self._server is not None:
+            self._server.close()
+        if self._proxied is not None:
+            self._proxied.stop()
         if self._https is not None:
             self._https.server.stop()
         await self._http.end(STOP_SECONDS)
-        self._server = None
+        self._server = self._http = None
+        self._port = 0
 
     def _gauges(self) -> dict[str, float]:
         return {"http_slice_cpu_max_seconds": self._requests.longest_slice if self._requests else 0.0}
 
     def _counters(self) -> dict[str, int]:
         return {
+            "http_proxy_headers_failed": sum(
+                each.strangers for each in (self._proxied, self._https.server if self._https else None) if each
+            ),
             "http_tls_handshakes_failed": 0,
             "http_tls_handshakes_refused": 0,
             **(self._https.server.counters() if self._https else {}),

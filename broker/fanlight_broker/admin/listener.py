@@ -54,15 +54,16 @@ class BoundedServer(web.Server):
         self.protocol_check = protocol_check
         self._handler = handler
 
-    def __call__(self) -> Any:
-        return _Connection(self)
+    def __call__(self, address: str = "") -> Any:
+        """address: of the client, if a proxy has named it"""
+        return _Connection(self, address)
 
     async def _busy(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol
         assert isinstance(connection, _Connection)
         connection.busy = True
         try:
-            response = await self._handler(request)
+            response = await self._handler(connection.named(request))
             response.headers.setdefault("Server", SERVER)
             return response
         finally:
@@ -84,9 +85,9 @@ def lengthen(request: web.BaseRequest, seconds: float) -> None:
 
 
 class _Connection(web.RequestHandler):
-    __slots__ = ("_end", "_met", "_server", "_socket", "_wrong", "busy")
+    __slots__ = ("_address", "_end", "_met", "_server", "_socket", "_wrong", "busy")
 
-    def __init__(self, server: BoundedServer) -> None:
+    def __init__(self, server: BoundedServer, address: str) -> None:
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
@@ -95,6 +96,7 @@ class _Connection(web.RequestHandler):
             lingering_time=1.0,
         )
         self.busy = False
+        self._address = address
         self._met = False  # the first bytes have been checked
         self._wrong = False  # they are of another protocol
         self._server = server
@@ -147,6 +149,10 @@ class _Connection(web.RequestHandler):
         )
         response.force_close()
         return response
+
+    def named(self, request: web.BaseRequest) -> web.BaseRequest:
+        """The request, from the address that a proxy has named."""
+        return request.clone(remote=self._address) if self._address else request
 
     def lengthen(self, seconds: float) -> None:
         """Give it so much time from now on, for an answer that takes long."""

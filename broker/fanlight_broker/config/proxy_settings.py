@@ -12,7 +12,8 @@ class ProxySettings:
         str | None, LISTENERS, NeedsRestart(), Unit("listeners"),
         Reason(
             "listeners behind a proxy that says who a client is, by the PROXY protocol (versions 1 and 2): names "
-            "separated by commas, such as mqtt, mqtt_tls, or all; a connection without its header is closed"
+            "separated by commas, such as mqtt, mqtt_tls, http, or all, which is all but http and https; a connection "
+            "without its header is closed"
         ),
     ] = None
     proxy_protocol_from: Annotated[

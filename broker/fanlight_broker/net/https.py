@@ -1,4 +1,4 @@
-"""TLS in front of the HTTP server, which is not a Listener and counts its own connections."""
+"""TLS, or a proxy, in front of the HTTP server, which is not a Listener and counts its own connections."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,6 +9,8 @@ from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.ports import ProtocolCheck, WrongProtocol
 from fanlight_broker.net.acceptor import TlsAcceptor
 from fanlight_broker.net.handshake import Handshake, HandshakeTurns
+from fanlight_broker.net.proxies import LoopPlain, Proxies
+from fanlight_broker.net.proxy_header import ProxyOrigin
 from fanlight_broker.net.tls import Tls
 from fanlight_broker.net.tls_handshake import LoopTls
 
@@ -18,13 +20,18 @@ BACKLOG: Final = 64  # connections that wait to be accepted, in the kernel
 
 
 class TlsServer:
-    """handshakes_max  at once; further connections are closed and counted"""
+    """tls             None: connections are plain, and come through a proxy
+    handshakes_max  at once; further connections are closed and counted
+    proxies         those that all connections come through, with a header of the PROXY protocol
+    """
 
     def __init__(
-        self, tls: Tls, name: str, turns: HandshakeTurns, *, handshakes_max: int, limits: Callable[[], Limits],
-        protocol_check: ProtocolCheck | None = None,
+        self, tls: Tls | None, name: str, turns: HandshakeTurns, *, handshakes_max: int, limits: Callable[[], Limits],
+        protocol_check: ProtocolCheck | None = None, proxies: Proxies | None = None,
     ) -> None:
         self.failures = 0
+        self.strangers = 0  # from no proxy, or without its header
+        self._proxies = proxies
         self.refused = 0
         self._tls = tls
         self._name = name
@@ -35,10 +42,20 @@ class TlsServer:
         self._shaking_hands: set[Handshake] = set()
         self._acceptor: TlsAcceptor | None = None
 
-    async def start(self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> tuple[str, int]:
-        """Listen, and hand each connection to a protocol from `factory` after its handshake. Raises OSError."""
-        secure = LoopTls(self._tls, lambda handshake: factory(), lambda: self._limits().linger_seconds_max)
-        self._acceptor = TlsAcceptor(secure, self, self._limits, self._name, self._turns)
+    async def start(self, factory: Callable[[str], asyncio.BaseProtocol], host: str, port: int) -> tuple[str, int]:
+        """Listen, and hand each connection to a protocol from `factory` after its handshake. Raises OSError.
+
+        factory  is given the address that a proxy has named; "" without proxies
+        """
+        def made(handshake: Handshake) -> asyncio.BaseProtocol:
+            return factory(handshake.address if self._proxies is not None else "")
+
+        secure = LoopPlain(made) if self._tls is None else \
+            LoopTls(self._tls, made, lambda: self._limits().linger_seconds_max)
+        self._acceptor = TlsAcceptor(
+            secure, self, self._limits, self._name, self._turns, proxies=self._proxies, move=_move,
+            plain=self._tls is None,
+        )
         return await self._acceptor.start(host, port, BACKLOG)
 
     def stop(self) -> None:
@@ -50,7 +67,9 @@ class TlsServer:
 
     def certified(self, transport: asyncio.BaseTransport | None) -> str:
         """The name in the client's certificate; "" without one."""
-        return self._tls.name_of(transport.get_extra_info("peercert")) if transport is not None else ""
+        if transport is None or self._tls is None:
+            return ""
+        return self._tls.name_of(transport.get_extra_info("peercert"))
 
     def counters(self) -> dict[str, int]:
         return {"http_tls_handshakes_failed": self.failures, "http_tls_handshakes_refused": self.refused}
@@ -70,8 +89,17 @@ class TlsServer:
 
     def fail_handshake(self, handshake: Handshake, reason: str) -> None:
         self._shaking_hands.discard(handshake)
-        self.failures += 1
+        if handshake.stage == "proxy":
+            self.strangers += 1
+        else:
+            self.failures += 1
         log.info(
-            "handshake_failed", listener=self._name, stage="tls", address=handshake.address, port=handshake.port,
-            reason=reason,
+            "handshake_failed", listener=self._name, stage=handshake.stage, address=handshake.address,
+            port=handshake.port, reason=reason,
         )
+
+
+def _move(handshake: Handshake, origin: ProxyOrigin, stage: str) -> bool:
+    """Its connections are not counted by address (acceptor.Move)."""
+    handshake.address, handshake.port, handshake.stage = origin.address, origin.port, stage
+    return True
