@@ -12,7 +12,7 @@
     admission  how much a batch of a stream reads       lag        how far a stream is behind
     functions  filters and selectors in SQL                 askers     who published, as rules may ask
     tables     payloads as typed columns                    decoding   the same without Spark: formats, types, times
-    catalog    CREATE TABLE ... USING fanlight              lakehouse an archive as a Delta table, without Spark
+    catalog    CREATE TABLE ... USING fanlight              lakehouse an archive as a table, without Spark
     kafka      a bridge to and from Kafka                   message    what is published, and its headers
     pack       what workers need, as one archive
     judging    what two files of permissions decide         decisions  the same of all that was archived

@@ -15,7 +15,8 @@ from deltalake import DeltaTable
 from fanlight_archive import MESSAGE, SCHEMA, Archive, Gone, Writer
 from fanlight_archive.holds import NAME, Keeping, holds_in, lowest
 from fanlight_spark.lakehouse import compacting
-from fanlight_spark.lakehouse.delta import MessagesDelta, Overtaken
+from fanlight_spark.lakehouse.compacting import Overtaken
+from fanlight_spark.lakehouse.delta import MessagesDelta
 from fanlight_spark.lakehouse.holding import Hold, name_of
 from fanlight_spark.lakehouse.rows import sorted_rows
 from tests.archive.messages import batch

@@ -15,7 +15,8 @@ from deltalake import DeltaTable
 from fanlight_archive import Archive
 from fanlight_archive.holds import holds_in
 from fanlight_spark.lakehouse import command, compacting, delta
-from fanlight_spark.lakehouse.delta import MessagesDelta, Overtaken
+from fanlight_spark.lakehouse.compacting import Overtaken
+from fanlight_spark.lakehouse.delta import MessagesDelta
 from fanlight_spark.lakehouse.small_files import FAN
 from tests.without_spark.lakes import filled
 from tests.without_spark.object_store import object_store

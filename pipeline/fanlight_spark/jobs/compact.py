@@ -9,7 +9,7 @@ machine; or what there is up to an offset (--up-to).
 
 Read it with compacted.read(spark, FOLDER), as the other jobs do: it reads the sets that the manifest names.
 
-With --format delta the result is a Delta table, on a disk or in an object store, and no Spark is started: lakehouse.
+With --format delta or iceberg the result is such a table, and no Spark is started: fanlight_spark.lakehouse.
 """
 
 import argparse

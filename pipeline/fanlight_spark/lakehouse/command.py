@@ -18,9 +18,13 @@ from fanlight_archive import ArchiveError, manifest
 from fanlight_spark.lakehouse.holding import Hold, name_of
 
 OK, FOUND, WRONG, INTERRUPTED = 0, 1, 2, 130
-SETS, DELTA = "sets", "delta"
-TABLES: Final = (DELTA,)
-NEEDED: Final = {DELTA: ("deltalake", "deltalake>=1.6")}
+SETS, DELTA, ICEBERG = "sets", "delta", "iceberg"
+TABLES: Final = (DELTA, ICEBERG)
+NEEDED: Final = {
+    DELTA: ("deltalake", "deltalake>=1.6"),
+    ICEBERG: ("pyiceberg", "pyiceberg[sql-sqlite]>=0.12"),
+}
+LIBRARIES: Final = ("_internal", "deltalake", "pyiceberg", "sqlalchemy")  # whose errors have no root in common
 MIB: Final = 1024 * 1024
 VACUUM_HOURS: Final = 168
 VACUUM_HOURS_LEAST: Final = 1  # files of a commit under way are in no log yet
@@ -37,6 +41,7 @@ def add_arguments(parser: Any) -> None:
     add("--storage-option", type=_pair, action="append", default=[], metavar="KEY=VALUE", help=STORAGE)
     about = "messages of a commit, in memory; the job takes some three times as much (%(default)s)"
     add("--commit-mib", type=_positive, default=256, metavar="MIB", help=about)
+    add("--catalog", metavar="NAME", help="of pyiceberg's configuration; --out is then a name: lake.messages")
     add("--no-merge", action="store_true", help="leave small files as they are")
 
 
@@ -66,17 +71,15 @@ def compact(options: argparse.Namespace) -> int | None:
 
 def _compact(options: argparse.Namespace) -> int:
     from fanlight_spark.lakehouse import compacting
-    from fanlight_spark.lakehouse.delta import MessagesDelta
 
     if not (Path(options.input) / manifest.NAME).is_file():
         raise ValueError(f"{options.input}: no archive; compact reads an archive's folder, not a broker or Parquet")
     syntax = None if options.filter is None else options.syntax
     about = {"filter": options.filter, "syntax": syntax}
-    tables: list[MessagesDelta] = []
+    tables: list[Any] = []
 
     def opened(archive: str) -> Any:
-        about["archive"] = archive
-        tables.append(MessagesDelta(str(options.out), about, dict(options.storage_option)))
+        tables.append(_table(options, {"archive": archive, **about}))
         return tables[0]
 
     run = partial(
@@ -95,10 +98,23 @@ def _compact(options: argparse.Namespace) -> int:
             print(f"  lost: {sentence}")
         messages += one.messages
         lost += one.messages_lost
-    for merged in () if options.no_merge else tables[0].merge(size):
+    for merged in () if options.no_merge or options.format != DELTA else tables[0].merge(size):
         print(f"{merged.day}: {merged.files:,} files are one now, {merged.bytes:,} bytes", flush=True)
     print(f"{messages:,} messages added to {options.out}")
     return FOUND if options.fail_above is not None and lost > options.fail_above else OK
+
+
+def _table(options: argparse.Namespace, about: dict[str, str | None]) -> Any:
+    where, settings = str(options.out), dict(options.storage_option)
+    if options.format == ICEBERG:
+        from fanlight_spark.lakehouse.iceberg import MessagesIceberg
+
+        return MessagesIceberg(where, about, settings, options.catalog)
+    if options.catalog is not None:
+        raise ValueError("--catalog is for --format iceberg")
+    from fanlight_spark.lakehouse.delta import MessagesDelta
+
+    return MessagesDelta(where, about, settings)
 
 
 def vacuum(options: argparse.Namespace) -> int:
@@ -158,14 +174,11 @@ def _named_errors(format: str, table: str) -> Iterator[None]:
     module, requirement = NEEDED[format]
     if find_spec(module) is None:
         raise ValueError(f"--format {format} needs {module}, which is not installed: pip install '{requirement}'")
-    from deltalake.exceptions import DeltaError
-
     try:
         yield
-    except DeltaError as error:
-        raise OSError(f"{table}: {_sentence(error)}") from error
-    except OSError as error:
-        if error.errno is not None:  # the system's own, with its file
+    except Exception as error:
+        within = type(error).__module__.partition(".")[0] in LIBRARIES
+        if not within and not (isinstance(error, OSError) and error.errno is None):  # such have no file's name
             raise
         raise OSError(f"{table}: {_sentence(error)}") from error
 

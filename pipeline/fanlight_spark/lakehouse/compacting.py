@@ -17,8 +17,12 @@ from fanlight_spark.positions import Bounds, Position, position_at
 from fanlight_spark.topics import index_of, matched
 
 
+class Overtaken(ValueError):
+    """Another compaction has written to the table meanwhile."""
+
+
 class Table(Protocol):
-    """What messages go to: delta.MessagesDelta."""
+    """What messages go to: delta.MessagesDelta, iceberg.MessagesIceberg."""
 
     @property
     def position(self) -> Position | None: ...

@@ -19,6 +19,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction
 
 from fanlight_archive.arrow import pa
+from fanlight_spark.lakehouse.compacting import Overtaken
 from fanlight_spark.lakehouse.files import SKIPPED_BY, Files, statistics
 from fanlight_spark.lakehouse.rows import COLUMNS, Lot, days, in_order
 from fanlight_spark.lakehouse.small_files import DataFile, Merged, groups
@@ -28,10 +29,6 @@ log: Final = logging.getLogger(__name__)
 
 PARTITIONS: Final = ["date"]
 NAME: Final = "fanlight"
-
-
-class Overtaken(ValueError):
-    """Another compaction has written to the table meanwhile."""
 
 
 class MessagesDelta:
