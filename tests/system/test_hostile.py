@@ -273,8 +273,8 @@ async def test_a_flood_of_subscribes_stops_at_the_limit(broker: TestBroker) -> N
 async def test_who_asks_and_never_reads_is_not_read_from_and_then_cut_off(
     start_broker: StartBroker, question: bytes
 ) -> None:
-    # Refusals have a rate of their own, at which they take long to fill an outbox.
-    broker = start_broker(refusals_per_second_max=0)
+    # Refusals have a rate of their own, at which they take long to fill an outbox; and it is cut off after a second.
+    broker = start_broker(refusals_per_second_max=0, pause_seconds_max=1)
     before = resident(broker)
     bad = await Peer.connect(broker.port, receive_buffer=SMALL_BUFFER)
     async with calm(broker), bad:
@@ -283,6 +283,7 @@ async def test_who_asks_and_never_reads_is_not_read_from_and_then_cut_off(
         asking = asyncio.create_task(send_for_ever(bad, question * 20_000))
         while not asking.done():
             most = max(most, (await stats(broker))["outbox_bytes"])
+            await asyncio.sleep(0.05)  # that looking costs less than what is looked at
         assert isinstance(asking.exception(), ConnectionError)
         assert most < 2 * MIB
     number = bad.welcome["connection"]
