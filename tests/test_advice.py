@@ -63,7 +63,7 @@ def test_a_pyarrow_that_cannot_be_loaded_is_not_called_absent(tmp_path: Path) ->
     assert "make archive" not in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("job", ["ohlc", "compact", "workload"])
+@pytest.mark.parametrize("job", ["bars", "compact", "workload"])
 def test_a_job_without_pyspark_says_what_to_install(tmp_path: Path, job: str) -> None:
     done = run(tmp_path, "-m", f"fanlight_spark.jobs.{job}", "--help", missing="pyspark pandas")
     assert (done.returncode, done.stdout) == (2, "")

@@ -13,6 +13,8 @@
     functions  filters and selectors in SQL                 askers     who published, as rules may ask
     tables     payloads as typed columns                    decoding   the same without Spark: formats, types, times
     catalog    CREATE TABLE ... USING fanlight              lakehouse an archive as a table, without Spark
+    bars       ticks as bars                                histories  what is not as it was
+    headways   vehicles that pass the same place            ways       when they do, by their positions
     kafka      a bridge to and from Kafka                   message    what is published, and its headers
     pack       what workers need, as one archive
     judging    what two files of permissions decide         decisions  the same of all that was archived

@@ -35,7 +35,7 @@ def test_the_list_is_printed_without_spark() -> None:
     assert listed == [name for name, _ in jobs()]
 
 
-COMMAND = re.compile(r"python -m fanlight_spark\.jobs\.(\w+) ((?:\\\n|[^\n|])*)")
+COMMAND = re.compile(r"python -m fanlight_spark\.jobs\.(\w+) ((?:\\\n|[^\n|`])*)")
 COMMANDS = sorted({found for page in DOCS.glob("*.md") for found in COMMAND.findall(page.read_text())})
 
 
@@ -47,7 +47,7 @@ def test_a_command_of_the_documents_is_one(name: str, words: str, monkeypatch: p
 
     asked: list[argparse.Namespace] = []
 
-    def run(parser: argparse.ArgumentParser, work: Any, arguments: Any, spark: Any = None) -> int:
+    def run(parser: argparse.ArgumentParser, work: Any, arguments: Any, spark: Any = None, **_: Any) -> int:
         if "--help" not in arguments:
             asked.append(parser.parse_args(arguments))
         return 0
@@ -67,7 +67,7 @@ def block(page: str, begins: str) -> str:
 def test_what_docs_pipeline_jobs_shows_of_the_demo_is_what_comes_out(
     spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from fanlight_spark.jobs import ohlc, traffic
+    from fanlight_spark.jobs import bars, traffic
 
     page = (DOCS / "pipeline-jobs.md").read_text()
     published = list(quotes.read())
@@ -80,11 +80,11 @@ def test_what_docs_pipeline_jobs_shows_of_the_demo_is_what_comes_out(
     for part in pa.Table.from_pydict(rows, schema=MESSAGE).to_batches(max_chunksize=4096):
         writer.append(part)
     writer.close()
-    lines = block(page, "make demo").partition("<<'END'\n")[2].partition("END\n")[0]
-    (tmp_path / "subscriptions.jsonl").write_text(lines)
-    names = {"archive", "subscriptions.jsonl", "traffic", "bars"}
-    for job, begins in ((traffic, "+-----+----"), (ohlc, "+------+----")):
-        (line,) = re.findall(rf"^python -m {job.__name__} (archive (?!--stream).*)$", page, re.MULTILINE)
+    for begins, file in (("make demo", "subscriptions.jsonl"), ("cat > decoders.toml", "decoders.toml")):
+        (tmp_path / file).write_text(block(page, begins).partition("<<'END'\n")[2].partition("END\n")[0])
+    names = {"archive", "subscriptions.jsonl", "decoders.toml", "traffic", "bars"}
+    for job, begins in ((traffic, "+-----+----"), (bars, "+------+----")):
+        (line,) = re.findall(rf"^python -m {job.__name__} (archive (?!.*--stream).*)$", page, re.MULTILINE)
         here = [str(tmp_path / word) if word in names else word for word in shlex.split(line)]
         assert job.main(here, spark) == 0
         assert capsys.readouterr().out.replace(f"{tmp_path}/", "") == block(page, begins)

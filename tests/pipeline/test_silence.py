@@ -57,14 +57,17 @@ def written(folder: Path, rows: list[tuple[int, str, bytes]]) -> Path:
 
 
 def test_what_is_found_is_what_plain_python_finds(
-    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from fanlight_spark.jobs import silence
 
+    monkeypatch.chdir(tmp_path)  # the page says where messages came from, and is a picture of the documents
+
     rows = positions()
     end = rows[-1][0]
-    folder, out = written(tmp_path / "archive", rows), tmp_path / "out"
-    line = [str(folder), "--recent", "10 minutes", "--every", "1 minute", "--levels", "3", "--least", "8"]
+    out = tmp_path / "out"
+    written(tmp_path / "archive", rows)
+    line = ["archive", "--recent", "10 minutes", "--every", "1 minute", "--levels", "3", "--least", "8"]
     assert silence.main([*line, "--out", str(out), "--fail-above", "3"], spark) == 1
     said = capsys.readouterr().out
     asked = Asked(MINUTE, end - 10 * MINUTE, end, least=8)

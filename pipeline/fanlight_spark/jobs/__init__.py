@@ -2,13 +2,14 @@
 
     command  what all command lines have in common         report, charts  a page for people, with charts
     compact  segments to Parquet, or to a Delta table      traffic        how much of what, and for how many
-    ohlc     bars of the market's prices                   audience       who gets what, and what for
+    bars     of ticks, by any decoder                      audience       who gets what, and what for
     whatif   two snapshots of subscriptions compared       workload       a model of the load, and a load by it
     permissions   what new rules decide differently about what was archived
     privileges    the least that rules have to allow, and rules that decide nothing
     capacity      the load at 10x and 100x against what a node can do, by measured costs
     recipients    who got it: subscriptions as they were when each message passed
     subscriptions what could go: redundant ones, ones that could be one, ones that never match
+    headways      how long after each other vehicles pass the same place
     silence       what fell silent, or is not as it was: topics and publishers against their own history
 
 docs/pipeline-jobs.md is the page for users.

@@ -43,8 +43,11 @@ SCRIPTS: Final = ("echarts.js", "charts.js")
 class Report:
     """A page that is being written, from top to bottom; the answer stands above all, whenever it is given."""
 
-    def __init__(self, title: str, about: str = "", made: datetime | None = None) -> None:
-        self.title, self.about = title, about
+    def __init__(
+        self, title: str, about: str = "", made: datetime | None = None, refresh: int | None = None
+    ) -> None:
+        """refresh: how many seconds until a browser reads it again, of a page that is written again and again."""
+        self.title, self.about, self.refresh = title, about, refresh
         self.made = made or datetime.now(UTC)
         self.charts_left_out = 0
         self._answer = ""
@@ -122,10 +125,11 @@ class Report:
         """The page. It comes with the scripts if it has a chart."""
         about = f'<p class="about">{_text(self.about)}</p>' if self.about else ""
         scripts = [_file(name) for name in SCRIPTS] if self._chart_bytes else []
+        again = f'<meta http-equiv="refresh" content="{self.refresh}">\n' if self.refresh else ""
         return (
             f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{_text(self.title)}</title>\n'
             f'<meta http-equiv="Content-Security-Policy" content="{_policy(scripts)}">\n'
-            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n{again}'
             f'<style>{_file("page.css")}</style></head>\n'
             f"<body><h1>{_text(self.title)}</h1>{self._answer}{about}\n"
             + "\n".join(self._parts)
