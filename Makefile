@@ -33,7 +33,7 @@ SHIPPED := -e ./matchcore -e ./permissions -e ./broker -e './clients/python[cli]
 WITHOUT := --no-build-isolation --no-deps -e ./archive -e ./pipeline
 
 .DEFAULT_GOAL := help
-.PHONY: help dashboard-pictures charts setup archive run test simulate crash-test demo bench bench-matchers bench-peers coverage fuzz test-sanitize test-research lint format dist man deb version manifest hashes sbom site board spark image clean distclean
+.PHONY: help dashboard-pictures report-pictures charts setup archive run test simulate crash-test demo bench bench-matchers bench-peers coverage fuzz test-sanitize test-research lint format dist man deb version manifest hashes sbom site board spark image clean distclean
 
 help:
 	@echo 'Fanlight, a publish/subscribe message broker. Start here:'
@@ -48,6 +48,7 @@ help:
 	@echo '  make archive        what fanlightd --archive needs besides: pyarrow into $(VENV), 50 MB to load'
 	@echo '  make lint           ruff, cython-lint, mypy and stubtest, what an editor would show;  make format  lets ruff repair what it can'
 	@echo '  make dashboard-pictures  the pictures of docs/dashboard.md, made by its test in a browser'
+	@echo '  make report-pictures  those of docs/pipeline-jobs.md, of real data by the tests of the jobs'
 	@echo '  make bench          load figures of this machine (ARGS go to python -m fanlight_bench)'
 	@echo '  make bench-matchers the topic matcher beside the committed results: what became faster or slower, a report'
 	@echo '  make bench-peers    beside Mosquitto, NATS, RabbitMQ and amqtt: asks before it installs them, says how long it takes'
@@ -188,6 +189,10 @@ demo: same-python $(STAMPS)/built
 dashboard-pictures: same-python $(STAMPS)/built
 	@$(BIN)/python -m pytest -q tests/dashboard
 	@$(BIN)/python scripts/dashboard_pictures.py
+
+report-pictures: same-python $(STAMPS)/built
+	@$(BIN)/python -m pytest -q tests/pipeline/test_silence.py tests/pipeline/test_headways.py tests/pipeline/test_written_pages.py
+	@$(BIN)/python scripts/report_pictures.py
 
 bench: same-python $(STAMPS)/built
 	@exec $(BIN)/python -m fanlight_bench $(ARGS)

@@ -4,6 +4,7 @@ A test module imports from pyspark, and from what imports it, inside its tests o
 not installed, and each test that asks for `spark` is skipped with the reason.
 """
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,21 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every report that a job has written in this session, by its test: test_written_pages.py looks at them."""
+    return tmp_path_factory.mktemp("pages")
+
+
+@pytest.fixture(autouse=True)
+def _pages_kept(request: pytest.FixtureRequest, pages: Path) -> Iterator[None]:
+    folder = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
+    yield
+    for number, page in enumerate(folder.rglob("report.html") if folder else ()):
+        name = f"{Path(request.node.path).stem}-{request.node.name[:40]}-{number}.html"
+        shutil.copyfile(page, pages / name.replace("/", "_"))
 
 
 @pytest.fixture

@@ -131,7 +131,7 @@
       const top = (many ? 34 : 10) + (data.y.name ? 22 : 4);
       const name = { nameLocation: "middle", nameGap: 26 };
       const grid = { left: 12, right: 20, top, bottom: data.x.name ? 62 : 42, outerBoundsMode: "same", outerBoundsContain: "axisLabel" };
-      const up = { nameLocation: "end", nameGap: 10, nameTextStyle: { color: color("--soft"), align: "left", padding: [0, 0, 0, -34] } };
+      const up = { nameLocation: "end", nameGap: 10, nameTextStyle: { color: color("--soft"), align: "left", padding: [0, 0, 0, -22] } };
       if (data.kind === "candles") return { ...common, ...this.candles(wheel, slider, grid, up) };
       const times = data.x.scale === "time";
       return {
