@@ -26,6 +26,7 @@ PARTS = ("_bucket", "_sum", "_count")
 ONLY_WITH = {
     "fanlight_certificate_expires_timestamp_seconds": "TLS",
     "fanlight_quota_used": "quotas", "fanlight_quota_limit": "quotas",
+    "fanlight_archive_holds_overruled_total": "an archive",
     "fanlight_permission_group_denials_total": "permissions",
 }  # fmt: skip
 ATTEMPTS = 600
