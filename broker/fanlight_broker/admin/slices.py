@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from fanlight_broker.core.turns import TURN_SECONDS
 
 REST: Final = 3  # times the processor time of a slice
-SLICE_SECONDS: Final = TURN_SECONDS
+SLICE_SECONDS: Final = 0.9 * TURN_SECONDS  # the steps of a view are not all alike
 
 Made = TypeVar("Made")
 

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Generator, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -11,8 +11,14 @@ import pytest
 from fanlight_broker.admin.api.declared import Call, read_parameters
 from fanlight_broker.admin.api.declared import Operation as Declared
 from fanlight_broker.admin.api.lists import LOOK, Id, Listing, behind
+from fanlight_broker.admin.api.operated import Operated
 from fanlight_broker.admin.api.problems import BadParameter
+from fanlight_broker.admin.api.retained import RetainedOperations
+from fanlight_broker.admin.slices import Slices
 from fanlight_broker.core.identity import ANONYMOUS
+from fanlight_broker.protocols.native.format import FORMAT
+from fanlight_broker.wire.message import Message
+from tests.broker.protocols.mqtt.world import World
 
 
 @dataclass
@@ -125,6 +131,40 @@ def test_a_page_in_the_order_of_the_rows_looks_at_no_more_than_it_needs() -> Non
     page = ask(of, limit=10)
     assert looked_at == 11
     assert [row["number"] for row in ask(of, limit=3, cursor=page["next"])["items"]] == [10, 11, 12]
+
+
+def test_what_goes_while_a_page_is_made_is_left_out_of_it() -> None:
+    things = [Thing(number, f"thing {number}", None) for number in range(40)]
+    gone = {3, 4, 9}
+    of = replace(listing(things), view=lambda thing: None if thing.number in gone else vars(thing))
+    assert pages(of, limit=5) == [number for number in range(40) if number not in gone]
+
+
+def test_a_retained_message_that_is_replaced_meanwhile_is_listed_and_one_that_is_cleared_is_not() -> None:
+    world = World()
+    broker = world.broker
+
+    def publish(payload: bytes, numbers: range) -> None:
+        for number in numbers:
+            assert broker.retained.put(Message(FORMAT, b"busy.%d" % number, 0, payload), world.now)
+
+    publish(b"old", range(100))
+    operated = Operated(broker, None, lambda: world.now, "", FORMAT, Slices())  # type: ignore[arg-type]
+    listing = RetainedOperations(operated, None, None).listing  # type: ignore[arg-type]
+    operation = Declared("GET", "/retained", "", listing.page, {}, listing.parameters())
+    call = Call(read_parameters(operation, {}, Query(limit="1000", q="busy")), {}, ANONYMOUS, None, "")  # type: ignore[arg-type]
+    steps = listing.page(call)
+    made: dict[str, Any] = {}
+    try:
+        while True:
+            next(steps)
+            publish(b"newer", range(90))
+            publish(b"", range(90, 100))
+    except StopIteration as end:
+        made = end.value
+    sizes = {row["topic"]: row["size"] for row in made["items"]}
+    assert set(sizes) == {f"busy.{number}" for number in range(90)}
+    assert set(sizes.values()) == {5}
 
 
 def test_a_page_of_long_names_has_fewer_rows_and_none_is_left_out() -> None:

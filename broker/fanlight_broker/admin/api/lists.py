@@ -44,14 +44,14 @@ class Listing(Generic[Row]):
     id        what identifies a row, comparable with those of the others
     keys      what it may be sorted by; and, of `exact`, what may be asked for
     searched  the keys that `q` looks into
-    view      how a row is shown
+    view      how a row is shown; None: it has gone since it was looked at
     """
 
     rows: Callable[[Id | None], Iterable[Row | None]]
     count: Callable[[], int]
     id: Callable[[Row], Id]
     keys: Mapping[str, Callable[[Row], Any]]
-    view: Callable[[Row], View]
+    view: Callable[[Row], View | None]
     searched: tuple[str, ...]
     exact: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()  # keys that are true or false
@@ -70,25 +70,23 @@ class Listing(Generic[Row]):
         """One page, in steps. wanted: what else a row must be. Raises BadParameter."""
         asked = _Asked(self, call)
         kept: list[tuple[Any, Id, int, Row]] = []
-        total = looked_at = 0
+        total = 0
         complete = True
         look = LOOK_SEARCHED if asked.searches else LOOK
         plain = wanted is None and not asked.searches
         quick = plain and self.ordered and asked.by_id and not asked.backwards
-        for row in self.rows(asked.after_id if quick else None):
-            looked_at += 1
-            if row is None or looked_at % look == 0:
+        for looked_at, row in enumerate(self.rows(asked.after_id if quick else None), 1):
+            if row is not None and asked.lets_through(row) and (wanted is None or wanted(row)):
+                total += 1
+                place = asked.place(row)
+                if asked.is_behind(place):
+                    keep(kept, (*place, total, row), asked.limit + 1, backwards=asked.backwards)
+                    if quick and len(kept) > asked.limit:
+                        break
+            if row is None or looked_at % look == 0:  # with no row in hand, which may go meanwhile
                 yield
                 if looked_at >= LOOKED_AT_MAX:
                     complete = False
-                    break
-            if row is None or not asked.lets_through(row) or (wanted is not None and not wanted(row)):
-                continue
-            total += 1
-            place = asked.place(row)
-            if asked.is_behind(place):
-                keep(kept, (*place, total, row), asked.limit + 1, backwards=asked.backwards)
-                if quick and len(kept) > asked.limit:
                     break
         if asked.backwards:
             kept.reverse()
@@ -96,16 +94,19 @@ class Listing(Generic[Row]):
         del kept[asked.limit :]
         shown: list[View] = []
         room = PAGE_BYTES
+        last = 0  # of those kept, the one that the page ends with
         for number, (_, _, _, row) in enumerate(kept, 1):
             view = self.view(row)
-            room -= size_of(view)
-            if room < 0 and shown:
-                more = True
-                break
-            shown.append(view)
+            if view is not None:
+                room -= size_of(view)
+                if room < 0 and shown:
+                    more = True
+                    break
+                shown.append(view)
+            last = number
             if number % VIEWED == 0:
                 yield
-        following = asked.cursor(kept[len(shown) - 1][:2]) if more else None
+        following = asked.cursor(kept[last - 1][:2]) if more else None
         return {
             "items": shown, "total": self.count() if plain else total, "next": following, "complete": complete,
         }

@@ -77,8 +77,14 @@ class RetainedOperations:
             for entry in found(home.retained, filter, syntax, now, begin):
                 yield None if entry is None else (home, entry)
 
-    def _view(self, row: Row) -> dict[str, Any]:
+    def _view(self, row: Row) -> dict[str, Any] | None:
         home, entry = row
+        if entry.id < 0:  # it was replaced since it was looked at, or cleared
+            id = home.retained.by_key.get(entry.key)
+            found = home.retained.entry(id) if id is not None else None
+            if found is None:
+                return None
+            entry = found
         message, syntax = entry.message, SYNTAXES[entry.message.syntax]
         return {
             "topic": text_of(masked(message.topic, syntax)), "syntax": syntax, "size": len(message.payload),
