@@ -1,4 +1,4 @@
-"""The audit topics as a part (core/audit_topics.py): what is published below $SYS/audit, and when it begins."""
+"""The audit topics as a part (core/audit_topics.py): what is published below $audit, and when it begins."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
@@ -14,8 +14,8 @@ from fanlight_broker.overhearing import Overhearing
 from fanlight_broker.parts import Part
 
 COUNTERS: Final = {
-    "audit_topics_published": "Messages below $SYS/audit",
-    "audit_topics_lost": "Messages below $SYS/audit that could not be published: a queue was full, or too many came",
+    "audit_topics_published": "Messages below $audit",
+    "audit_topics_lost": "Messages below $audit that could not be published: a queue was full, or too many came",
 }
 # What events of the log are in a topic. All notes for the audit log are, by their kind.
 EVENTS: Final[Mapping[str, str]] = {

@@ -14,8 +14,8 @@ Clients that meet the same parties are of one class, and share a `ClassGrant` (c
 `%u`, `%c` and `%g` of these parties' rules stand for, if there are any. Those who bring rules along have a
 `PersonalGrant` (personal.py) over it. Rules are in the order of (salience, place in the file).
 
-A filter of an allowing rule that begins with a wildcard does not reach `$SYS`, `$inbox` and `$stream`; one of a
-denying rule does.
+A filter of an allowing rule that begins with a wildcard does not reach `$SYS`, `$audit`, `$inbox` and `$stream`; one of
+a denying rule does.
 """
 
 from collections.abc import Callable, Iterable, Mapping

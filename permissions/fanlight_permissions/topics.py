@@ -1,4 +1,4 @@
-"""Topics as rules see them: sequences of words, in one of two syntaxes, with three reserved first words.
+"""Topics as rules see them: sequences of words, in one of two syntaxes, with four reserved first words.
 
 The grammar is matchcore's, and core/topics.py of the broker has what else a broker adds (docs/topics.md).
 """
@@ -13,11 +13,12 @@ ANY_WORDS: Final = b"*+"  # that stand for any one word, in this order
 SEPARATORS: Final = {"amqp": b".", "mqtt": b"/"}
 
 BROKER_ROOT: Final = b"$SYS"  # topics that only the broker publishes
+AUDIT_ROOT: Final = b"$audit"  # the same, with what everybody does: beside $SYS, so that it takes a rule of its own
 INBOX_ROOT: Final = b"$inbox"  # topics of replies
 NAMESPACE_ROOT: Final = b"$namespace"  # topics of other namespaces in the archive, which nobody publishes
 STREAM_ROOT: Final = b"$stream"  # topics of AMQP's streams in the archive, which nobody publishes either
-OWN_ROOTS: Final = (BROKER_ROOT, NAMESPACE_ROOT, STREAM_ROOT)  # first words of what no client publishes
-RESERVED: Final = (BROKER_ROOT, INBOX_ROOT, STREAM_ROOT)  # first words that no wildcard stands for
+OWN_ROOTS: Final = (BROKER_ROOT, AUDIT_ROOT, NAMESPACE_ROOT, STREAM_ROOT)  # first words of what no client publishes
+RESERVED: Final = (BROKER_ROOT, AUDIT_ROOT, INBOX_ROOT, STREAM_ROOT)  # first words that no wildcard stands for
 
 
 def first_word(text: bytes, syntax: str) -> bytes:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import matchcore
 from fanlight_archive.arrow import pa, pc
 
-RESERVED: Final = ("$SYS", "$inbox", "$stream", "$namespace")  # the last one: of tenants, in an archive
+RESERVED: Final = ("$SYS", "$audit", "$inbox", "$stream", "$namespace")  # the last one: of tenants, in an archive
 SEPARATORS: Final = {"amqp": ".", "mqtt": "/"}
 WORDS_MAX: Final = 1_024  # the most that a broker may be set to allow
 

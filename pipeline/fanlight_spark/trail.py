@@ -1,6 +1,6 @@
 """What the audit topics of an archive say: which subscriptions there were, from which offset to which.
 
-    Trail.of(messages)    of those below $SYS/audit (docs/archive.md#who-got-it)
+    Trail.of(messages)    of those below $audit (docs/archive.md#who-got-it)
 
 A subscription is there from the offset of its `subscribe` to that of its `unsubscribe`, or of what ended all of its
 kind: the `disconnect` of a connection whose client has no session, the next `started`. One of a session or a queue that
@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from fanlight_permissions.topics import namespace_prefix
 
-ROOT: Final = "$SYS/audit/"
-FILTER: Final = ("$SYS/audit/#", "mqtt")
+ROOT: Final = "$audit/"
+FILTER: Final = ("$audit/#", "mqtt")
 END: Final = 2**63 - 1  # an offset behind all others
 QUEUE: Final = "queue"  # the protocol of a named queue's filters
 

@@ -156,7 +156,9 @@ def test_a_topic_of_a_clients_own_may_begin_with_a_dollar_and_no_wildcard_sees_i
     assert wild.messages() == []
 
 
-@pytest.mark.parametrize("topic", ["$SYS", "$SYS/", "$SYS/broker/uptime", "$SYS.broker", "$stream/q/0/x"])
+@pytest.mark.parametrize(
+    "topic", ["$SYS", "$SYS/", "$SYS/broker/uptime", "$SYS.broker", "$audit/login", "$stream/q/0/x"]
+)
 def test_the_brokers_own_are_not_for_clients(topic: str) -> None:
     peer = World().connect("p")
     (answer,) = peer.publish(topic, b"x", 1)

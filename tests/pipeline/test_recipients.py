@@ -34,12 +34,12 @@ def test_it_says_who_got_what_and_what_was_for_no_one(
 
     folder = written(
         tmp_path / "archive",
-        ("$SYS/audit/started", "", {"version": "1"}),
+        ("$audit/started", "", {"version": "1"}),
         ("a/1", "p", {"n": 1}),
-        ("$SYS/audit/subscribe", "", row(0, "desk", "a.#")),
-        ("$SYS/audit/subscribe", "", row(1, "big", "#", where="payload.n > 5")),
+        ("$audit/subscribe", "", row(0, "desk", "a.#")),
+        ("$audit/subscribe", "", row(1, "big", "#", where="payload.n > 5")),
         ("a/1", "p", {"n": 9}),
-        ("$SYS/audit/unsubscribe", "", row(0, "desk", "a.#")),
+        ("$audit/unsubscribe", "", row(0, "desk", "a.#")),
         ("a/1", "p", {"n": 3}),
     )
     out = tmp_path / "out"
@@ -65,4 +65,4 @@ def test_an_archive_without_audit_topics_is_refused_with_advice(
 
     folder = written(tmp_path / "archive", ("a/1", "p", {"n": 1}))
     assert recipients.main([str(folder), "--out", str(tmp_path / "out")], spark) == 2
-    assert "--archive-topics '#, $SYS.audit.#'" in capsys.readouterr().err
+    assert "--archive-topics '#, $audit.#'" in capsys.readouterr().err

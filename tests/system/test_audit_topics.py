@@ -12,13 +12,13 @@ import pytest
 import fanlight
 from fanlight_archive import Archive
 from fanlight_bench.launch import Broker
-from fanlight_broker.protocols.mqtt.packets import Subscribe, Subscription
+from fanlight_broker.protocols.mqtt.packets import Publish, SubAck, Subscribe, Subscription
 from fanlight_spark.recipients import Recipients
 from fanlight_spark.trail import Trail, said_by
 from tests.conftest import StartBroker
 from tests.system.mqtt_peer import MqttPeer
 
-ROOT = "$SYS/audit/"
+ROOT = "$audit/"
 LASTING: dict[str, Any] = {"clean_start": False, "session_expiry_interval": 3_600}
 
 
@@ -34,7 +34,7 @@ def archived(folder: Path) -> list[tuple[str, Any]]:
 
 async def test_who_subscribed_when_is_in_the_archive_between_the_messages(tmp_path: Path) -> None:
     options = {
-        "data": tmp_path / "data", "archive": tmp_path / "archive", "archive_topics": "#, $SYS.audit.#",
+        "data": tmp_path / "data", "archive": tmp_path / "archive", "archive_topics": "#, $audit.#",
         "audit_topics": True, "archive_receipts": True,
     }  # fmt: skip
     with Broker(**options) as broker:
@@ -78,7 +78,7 @@ async def test_who_subscribed_when_is_in_the_archive_between_the_messages(tmp_pa
 async def test_a_subscriber_sees_them_live_and_its_own_first(start_broker: StartBroker) -> None:
     broker = start_broker(audit_topics=True)
     async with await fanlight.connect(broker.url, name="siem") as siem:
-        messages = await siem.subscribe("$SYS.audit.#")
+        messages = await siem.subscribe("$audit.#")
         first = await anext(messages)
         assert (first.topic, json.loads(first.payload)["client"]) == (f"{ROOT}subscribe", "siem")
         assert first.headers is not None
@@ -87,6 +87,38 @@ async def test_a_subscriber_sees_them_live_and_its_own_first(start_broker: Start
             await desk.subscribe("a.*.c")
         kinds = [(await anext(messages)).topic.removeprefix(ROOT) for _ in range(5)]
         assert kinds == ["login", "connect", "subscribe", "disconnect", "unsubscribe"]
+
+
+async def test_who_may_read_all_of_the_brokers_own_topics_does_not_read_these(
+    start_broker: StartBroker, tmp_path: Path
+) -> None:
+    """They say who everybody is and where from: a rule that allows `$SYS/#`, for a dashboard, is not about them."""
+    rules = tmp_path / "permissions.toml"
+    rules.write_text(
+        '[[allow]]\nclient = "siem"\nsubscribe = "$audit/#"\n\n'
+        '[[allow]]\nsubscribe = ["#", "$SYS/#"]\npublish = ["#", "$audit/#"]\n'
+    )
+    broker = start_broker(audit_topics=True, permissions=rules)
+    async with await fanlight.connect(broker.url, name="siem") as siem, \
+            await MqttPeer.connect(broker.mqtt_port, "desk") as desk:  # fmt: skip
+        seen = await siem.subscribe("$audit.#")
+        filters = ("#", "$SYS/#", "+/#", "$SYS/+/#", "$audit/#", "$audit/login")
+        await desk.send(Subscribe(1, tuple(Subscription(filter, 0) for filter in filters)))
+        answer = await desk.packet()
+        while not isinstance(answer, SubAck):
+            answer = await desk.packet()
+        assert [code < 0x80 for code in answer.reason_codes] == [True, True, True, True, False, False]
+        while json.loads((message := await anext(seen)).payload).get("filter") != "$SYS/#":
+            assert message.topic.startswith(ROOT)
+        with pytest.raises(fanlight.NotPermitted):
+            await siem.publish("$audit.login", b"forged", receipt=True)
+        await siem.publish("done", b"", receipt=True)
+        topics = set()
+        while "done" not in topics:
+            packet = await desk.packet()
+            assert isinstance(packet, Publish)
+            topics.add(packet.topic)
+        assert not any(topic.startswith("$audit") for topic in topics), topics
 
 
 FILTERS = ("#", "a.#", "a.*", "b.x", "*.x", "a.#.x")
@@ -100,7 +132,7 @@ async def test_the_archive_says_who_got_it_as_the_clients_do(tmp_path: Path, see
     dice = random.Random(seed)
     got: Counter[tuple[str, str, int]] = Counter()  # client, filter, number of the message
     folder = tmp_path / "archive"
-    with Broker(archive=folder, archive_topics="#, $SYS.audit.#", audit_topics=True) as broker:
+    with Broker(archive=folder, archive_topics="#, $audit.#", audit_topics=True) as broker:
         async with AsyncExitStack() as stack:
             writer = await stack.enter_async_context(await fanlight.connect(broker.url, name="writer"))
             clients: dict[str, fanlight.Client] = {}

@@ -99,9 +99,9 @@ def test_groups_queues_no_echo_sessions_and_selectors() -> None:
 
 def test_what_cannot_be_read_is_named_by_its_offset() -> None:
     with pytest.raises(TrailError, match="offset 4 is no JSON"):
-        list(said_by([(4, "$SYS/audit/started", b"{")]))
+        list(said_by([(4, "$audit/started", b"{")]))
     with pytest.raises(TrailError, match="offset 5 is no JSON object"):
-        list(said_by([(5, "$SYS/audit/started", b"1")]))
+        list(said_by([(5, "$audit/started", b"1")]))
     with pytest.raises(TrailError, match="offset 6, subscribe: KeyError"):
         Trail.of([(6, "subscribe", json.loads("{}"))])
 

@@ -69,7 +69,7 @@ AUDIT = SettingGroup(
     """\
 With `audit_log` the broker writes who came in, who was refused and why, and who changed what, as JSON lines. The file
 is rotated by size. [authentication.md](authentication.md#audit-log) has the kinds of lines. With `audit_topics` they
-are messages as well, below `$SYS/audit`, with connections and subscriptions, so that an archive can say who got a
+are messages as well, below `$audit`, with connections and subscriptions, so that an archive can say who got a
 message: [archive.md](archive.md#who-got-it).""",
 )
 RULES = SettingGroup(

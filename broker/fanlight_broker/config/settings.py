@@ -455,7 +455,7 @@ class Settings(
     ] = 10_000
     audit_topics: Annotated[
         bool, AUDIT, NeedsRestart(),
-        Reason("whether notes, connections and subscriptions are published below $SYS/audit"),
+        Reason("whether notes, connections and subscriptions are published below $audit"),
     ] = False
 
     log_format: Annotated[

@@ -1,6 +1,6 @@
 """Audit topics: what happens to clients and subscriptions, as messages that an archive can keep.
 
-    $SYS/audit/<kind>    {"client": "desk", "user": "ann", ...}    JSON, QoS 0, not retained
+    $audit/<kind>    {"client": "desk", "user": "ann", ...}    JSON, QoS 0, not retained
 
 A subscription is announced when it is in force and before anything else is published, and its end likewise. So in an
 archive that has these messages too (`archive_topics`), offsets say of each message which subscriptions there were: who
@@ -17,11 +17,12 @@ from fanlight_broker.core.content import Content
 from fanlight_broker.core.inspection import in_namespace, snapshot_row
 from fanlight_broker.core.publishing import Publishing, Refused
 from fanlight_broker.core.subscription import Subscription
-from fanlight_broker.core.topics import BROKER_ROOT, BROKER_SYNTAX
+from fanlight_broker.core.topics import BROKER_SYNTAX
 from fanlight_broker.core.turns import Turns
 from fanlight_broker.wire.message import Format, Message
+from fanlight_permissions.topics import AUDIT_ROOT
 
-ROOT: Final = BROKER_ROOT.decode() + "/audit/"
+ROOT: Final = AUDIT_ROOT.decode() + "/"
 CONTENT_TYPE: Final = "application/json"
 WAITING_MAX: Final = 1_000  # that come while one is being published: what a publication itself brings about
 TEXT_MAX: Final = 2_000  # characters of a value of a note

@@ -1,4 +1,4 @@
-"""Topics as the broker sees them: sequences of words, in a syntax, with three reserved names.
+"""Topics as the broker sees them: sequences of words, in a syntax, with four reserved names.
 
 The grammar is matchcore's. Here is what a broker adds: the numbers of the syntaxes on the wire, the names that only
 the broker may publish under or that wildcards must not see, and the spelling of one syntax's topic in another's

@@ -72,7 +72,7 @@ def _why_not_on(rule: PermissionRule, pattern: Pattern, request: Request) -> str
     if rule.allow and pattern.begins_with_wildcard and not pattern.probes and (
         first_word(request.topic, request.syntax) in RESERVED
     ):
-        return f"no allowing filter that begins with a wildcard, as {pattern}, reaches $SYS, $inbox and $stream"
+        return f"no allowing filter that begins with a wildcard, as {pattern}, reaches $SYS, $audit, $inbox and $stream"
     words = request.topic.split(SEPARATORS[request.syntax])
     filled: dict[Probe, bytes] = {}
     for probe in pattern.probes:

@@ -1,6 +1,6 @@
 """Who got it: the messages of an archive with the subscriptions that there were when each passed.
 
-The broker has to run with audit_topics, and to archive them: archive_topics = "#, $SYS.audit.#". Written below --out,
+The broker has to run with audit_topics, and to archive them: archive_topics = "#, $audit.#". Written below --out,
 as Parquet: `recipients`, a row for each message and each subscription that it was for; `nobody`, the messages that were
 for no one. outcome is sent, queued (a session whose client was away, a queue), missed (QoS 0 while it was away), or
 group (one member of it).
@@ -30,11 +30,11 @@ def work(spark: SparkSession, options: argparse.Namespace) -> int:
     known = read_trail(spark, options)
     if known.first is None:
         raise ValueError(
-            f"{options.input}: no messages below $SYS/audit: start the broker with --audit-topics and "
-            "--archive-topics '#, $SYS.audit.#'"
+            f"{options.input}: no messages below $audit: start the broker with --audit-topics and "
+            "--archive-topics '#, $audit.#'"
         )
     columns = ("offset", *MESSAGE.names) if asks_content(known) else COLUMNS
-    messages = command.messages(spark, options, *columns).where(~F.col("topic").startswith("$SYS/"))
+    messages = command.messages(spark, options, *columns).where(~F.col("topic").rlike(r"^\$(SYS|audit)/"))
     messages = messages.where(F.col("offset") > known.first).persist()
     found = recipients(messages, known)
     for name in ("client", "user"):

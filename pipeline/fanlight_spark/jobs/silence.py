@@ -50,13 +50,13 @@ class Compared(NamedTuple):
 def sightings(messages: DataFrame, levels: int = 0) -> DataFrame:
     """(kind, name, at, bytes): each message as one of its topic, and as one of its publisher if that is known.
 
-    at: microseconds since 1970. levels: words of a topic that count, 0 for all of them. Not of `$SYS`.
+    at: microseconds since 1970. levels: words of a topic that count, 0 for all of them. Not of `$SYS` and `$audit`.
     """
     at, size = F.unix_micros("timestamp").alias("at"), F.octet_length("value").alias("bytes")
     kinds = [F.struct(F.lit("topic").alias("kind"), beginning(levels).alias("name"))]
     if "client" in messages.columns:
         kinds.append(F.struct(F.lit("publisher").alias("kind"), F.col("client").alias("name")))
-    plain = messages.where(~F.col("topic").startswith("$SYS"))
+    plain = messages.where(~F.col("topic").rlike(r"^\$(SYS|audit)"))
     each = plain.select(at, size, F.explode(F.array(*kinds)).alias("of"))
     return each.select("of.kind", "of.name", "at", "bytes").where("name IS NOT NULL AND name <> ''")
 

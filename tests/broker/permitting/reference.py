@@ -10,7 +10,7 @@ from matchcore.kleene import holds, topic_fields
 
 SEPARATORS = {"mqtt": "/", "amqp": "."}
 ONE = {"mqtt": "+", "amqp": "*"}
-RESERVED = (["$SYS"], ["$inbox"], ["$stream"])
+RESERVED = (["$SYS"], ["$audit"], ["$inbox"], ["$stream"])
 
 
 def words_of(text: str, syntax: str) -> list[str]:

@@ -25,7 +25,7 @@ from tests.broker.permitting import reference
 LIMITS = Limits()
 NAMES = ["", "a", "b", "a.b", "a/b", "a+b", "#", "+", "*", "$SYS", "a\0", "ab", "anonymous"]
 TOPIC_WORDS = {
-    "mqtt": ["a", "b", "", "$SYS", "$stream", "$x", "a.b", "*"],
+    "mqtt": ["a", "b", "", "$SYS", "$audit", "$x", "a.b", "*"],
     "amqp": ["a", "b", "$SYS", "$inbox", "$stream", "a/b", "+", "#", "*"],
 }
 FILTER_WORDS = {
