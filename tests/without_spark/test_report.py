@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
@@ -241,3 +242,17 @@ def test_the_library_of_the_charts_is_what_its_packages_make() -> None:
         pytest.skip("needs Apache ECharts in build/charts: `make test` installs it where there is npm")
     assert (bundle_charts.PAGE / "echarts.js").read_text(encoding="utf-8") == bundle_charts.bundle()
     assert (bundle_charts.PAGE / "ECHARTS-LICENSES.txt").read_text(encoding="utf-8") == bundle_charts.licenses()
+
+
+def test_the_sentence_of_silence_counts_one_and_many() -> None:
+    from fanlight_spark.jobs.silence_report import answer, span
+
+    assert answer(Counter()) == "Nothing fell silent, and nothing is outside its history"
+    one = Counter({("topic", "silent", True): 1, ("topic", "rate", False): 1, ("everything", "silent", False): 1})
+    assert answer(one) == (
+        "1 topic fell silent and still is, nothing at all was archived for 1 unusual stretch, "
+        "1 rate is outside its history"
+    )
+    many = Counter({("topic", "silent", False): 1, ("publisher", "silent", False): 2, ("topic", "new", False): 1_000})
+    assert answer(many) == "1 topic and 2 publishers were silent for a while, 1,000 names are new"
+    assert [span(seconds) for seconds in (0.2, 59, 90_061, 3_600)] == ["0 s", "59 s", "1 d 1 h", "1 h"]

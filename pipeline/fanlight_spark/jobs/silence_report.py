@@ -70,17 +70,23 @@ def report(
 def answer(counts: Counter[tuple[str, str, bool]]) -> str:
     """What was found, in words; the silences that go on first."""
     parts = []
-    for still, words in ((True, "fell silent and still are"), (False, "were silent for a while")):
+    for still, one, more in (
+        (True, "fell silent and still is", "fell silent and still are"),
+        (False, "was silent for a while", "were silent for a while"),
+    ):
         who = [f"{count:,} {kind}{'' if count == 1 else 's'}" for kind in ("topic", "publisher")
                if (count := counts[(kind, "silent", still)])]  # fmt: skip
         if who:
-            parts.append(f"{' and '.join(who)} {words}")
+            alone = sum(counts[(kind, "silent", still)] for kind in ("topic", "publisher")) == 1
+            parts.append(f"{' and '.join(who)} {one if alone else more}")
     if all_of_it := sum(count for (kind, what, _), count in counts.items() if (kind, what) == ("everything", "silent")):
-        parts.append(f"nothing at all was archived in {all_of_it:,} unusual stretches")
-    for what, words in (("rate", "rates"), ("size", "sizes"), ("new", "names")):
+        parts.append(f"nothing at all was archived for {all_of_it:,} unusual stretch{'' if all_of_it == 1 else 'es'}")
+    for what, words in (("rate", "rate"), ("size", "size"), ("new", "name")):
         number = sum(count for key, count in counts.items() if key[1] == what)
+        verb, whose = ("is", "its") if number == 1 else ("are", "their")
         if number:
-            parts.append(f"{number:,} {words} are {'new' if what == 'new' else 'outside their history'}")
+            said = "new" if what == "new" else f"outside {whose} history"
+            parts.append(f"{number:,} {words}{'' if number == 1 else 's'} {verb} {said}")
     said = ", ".join(parts) or "Nothing fell silent, and nothing is outside its history"
     return said[0].upper() + said[1:]
 
