@@ -50,15 +50,18 @@ cdef class SubscriptionTable:
 
     cdef bint admit(self, Target target, Subscriptions own, PotCounts counts) except -1:
         cdef Py_ssize_t octets = self.held(target), size = PyBytes_GET_SIZE(target.filter)
-        if not self.ordinary(target) or not self.admitted(target, own, counts) or not own.enter(target):
+        if not self.ordinary(target) or not self.admitted(target, own, counts):
+            return False
+        if (own.find(target.filter, None) if own.by_filter else own.numbered(target.number)) is not None:
             return False
         try:
             self.put_in(target)
         except ValueError:
-            own.take_out(target)
-            return False    # an invalid filter: the caller finds out what is wrong with it
+            return False    # an invalid filter, of which nothing is left: the caller finds out what is wrong with it
+        try:
+            own.enter(target)
         except BaseException:
-            own.take_out(target)
+            self.take_out(target)
             raise
         self.routes.note(ADDED, target.filter, target.syntax_number, target)
         self.count_bytes(octets)

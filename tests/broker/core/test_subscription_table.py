@@ -125,6 +125,24 @@ def test_compiled_code_does_what_python_does(
         assert compiled.state() == plain.state()
 
 
+def test_a_filter_that_is_refused_leaves_nothing_behind() -> None:
+    """Not even a larger table of the client's, whose order decides which ids are free first. How filters lie in it
+    depends on their hashes, which are others in each process: so there are many.
+    """
+    both = [Both(in_python=False), Both(in_python=True)]
+    for number in range(40):
+        for operation in (
+            *(("subscribe", f"{number}/{word}") for word in "abc"), ("subscribe", f"{number}/#/b"), ("leave", ""),
+            *(("subscribe", f"{number}/{word}") for word in "def"),
+        ):
+            what, text = operation
+            compiled, plain = (each.act(what, 0, text, "mqtt", 5) for each in both)
+            assert compiled == plain
+        for each in both:
+            each.act("leave", 0, "", "mqtt", 0)
+    assert both[0].state() == both[1].state()
+
+
 class Told:
     """A journal's part: what it is told of subscriptions."""
 
