@@ -413,7 +413,8 @@ class Publishing:
                 blocker = self.acknowledgements.blocker_of_stored(waits=waits) if can_wait(sender) else None
             else:
                 if each.wanted.is_refused(self.ledger, each.message) or (
-                    message.qos and each.message is not message and not each.wanted.has_room(sender.outbox, message)
+                    message.qos and each.message is not message
+                    and not each.wanted.has_room(self.ledger, sender.outbox, message)
                 ):
                     raise QueueFull("a queue of a topic that a rule sends the message to is full; consume from it")
                 blocker = None

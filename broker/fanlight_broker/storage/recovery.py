@@ -39,6 +39,7 @@ from fanlight_broker.storage.stored_queue import StoredQueueJournal
 from fanlight_broker.storage.stored_state import StoredQueue, StoredSession, StoredSlot
 from fanlight_broker.wire.message import Format, Message, Variant
 from fanlight_broker.wire.queue import Queue
+from fanlight_broker.wire.restoring import restore_to_queue, restore_to_window
 from fanlight_broker.wire.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
@@ -352,9 +353,9 @@ class Recovery:
             if message is None:
                 self.store.records.drop_copies(queue, (number,))
             elif queue == stored.queue.id or queue in consumed:
-                window.restore(message, variant, flight.tag, flight.tag_only, number, consumed.get(queue))
+                restore_to_window(window, message, variant, flight.tag, flight.tag_only, number, consumed.get(queue))
             else:  # of a group that it has left: it is the session's own now
-                window.restore(message, variant, flight.tag, flight.tag_only)
+                restore_to_window(window, message, variant, flight.tag, flight.tag_only)
                 self.store.records.drop_copies(queue, (number,))
                 adopted = True
         if adopted:  # their new records say that they were sent last
@@ -421,7 +422,8 @@ class Recovery:
             if message is None:
                 self.store.records.drop_copies(stored.id, (number,))
                 continue
-            inside.restore(message, number, self._came[number] - self._ahead, attempt, self._time(due), self.now)
+            since = self._came[number] - self._ahead
+            restore_to_queue(inside, message, number, since, attempt, self._time(due), self.now)
         if inside.queue.backlog is not None:
             for number, (attempt, _) in stored.tried.items():
                 if number in stored.waiting:

@@ -12,6 +12,7 @@ from fanlight_broker.wire.debug cimport check, enter_fan_out, leave_fan_out
 from fanlight_broker.wire.frames cimport MESSAGE
 from fanlight_broker.wire.ledger cimport CONVERSION, Ledger
 from fanlight_broker.wire.message cimport Message, Variant, uint32_into
+from fanlight_broker.wire.packed_row cimport note_queues
 from fanlight_broker.wire.outbox cimport Outbox, count_published, uncount_published
 from fanlight_broker.wire.publication cimport FanoutState, begin, converted, finish, prepare
 from fanlight_broker.wire.route cimport Route
@@ -62,6 +63,7 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
     if ledger.pending is not None:
         ledger.pending.flush_batch()
     route.hits += 1
+    note_queues(PyList_GET_SIZE(route.groups))
     ledger.messages_in += 1
     count_published(ledger, publisher, message.topic_size + message.payload_size)
     ledger.payload_in += message.payload_size

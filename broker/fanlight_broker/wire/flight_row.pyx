@@ -9,10 +9,10 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from fanlight_broker.wire.allocator cimport allocate, deallocate
 from fanlight_broker.wire.flight cimport Flight
+from fanlight_broker.wire.message cimport Message
 
 cdef enum:
     FIRST_SLOTS = 8
-    KEPT_SLOTS = 64       # of a row that is not halved any more
 
 
 @cython.no_gc
@@ -22,7 +22,7 @@ cdef class FlightRow:
     def __dealloc__(self):
         cdef Py_ssize_t nth
         for nth in range(self.count):
-            Py_DECREF(<object> self.slots[self.place(nth)])
+            Py_DECREF(<object> <void*> (self.slots[self.place(nth)].item & ~<size_t> 1))
         deallocate(self.slots)
 
     def __len__(self):
@@ -32,18 +32,30 @@ cdef class FlightRow:
         """The flight at a place, 0 for the first. Raises IndexError."""
         if not 0 <= nth < self.count:
             raise IndexError(f"place {nth} of {self.count}")
-        return <Flight> self.slots[self.place(nth)]
+        return self.flight_at(nth)
 
     def __iter__(self):
         """Over those that are in it now."""
         cdef Py_ssize_t nth
-        return iter([<Flight> self.slots[self.place(nth)] for nth in range(self.count)])
+        return iter([self.flight_at(nth) for nth in range(self.count)])
+
+    cdef Flight flight_at(self, Py_ssize_t nth):
+        cdef Slot* slot = &self.slots[self.place(nth)]
+        cdef Flight flight
+        if not slot.item & 1:
+            return <Flight> <void*> slot.item
+        flight = Flight.__new__(Flight)
+        flight.message, flight.since = message_in(slot), slot.since
+        Py_DECREF(flight.message)
+        Py_INCREF(flight)
+        slot.item = <size_t> <void*> flight
+        return flight
 
     cpdef int append(self, Flight flight) except -1:
         """As the last."""
         if self.count == self.capacity:
-            self.resize(2 * self.capacity if self.capacity else FIRST_SLOTS)
-        self.slots[self.place(self.count)] = <void*> flight
+            self.resize(2 * self.capacity)
+        self.slots[self.place(self.count)].item = <size_t> <void*> flight
         Py_INCREF(flight)
         self.count += 1
         return 0
@@ -51,9 +63,9 @@ cdef class FlightRow:
     cpdef int appendleft(self, Flight flight) except -1:
         """As the first."""
         if self.count == self.capacity:
-            self.resize(2 * self.capacity if self.capacity else FIRST_SLOTS)
+            self.resize(2 * self.capacity)
         self.first = self.place(-1)
-        self.slots[self.first] = <void*> flight
+        self.slots[self.first].item = <size_t> <void*> flight
         Py_INCREF(flight)
         self.count += 1
         return 0
@@ -63,7 +75,7 @@ cdef class FlightRow:
         cdef Flight flight
         if self.count == 0:
             raise IndexError("nothing waits")
-        flight = <Flight> self.slots[self.first]
+        flight = self.flight_at(0)
         Py_DECREF(flight)
         self.first = self.place(1)
         self.count -= 1
@@ -88,10 +100,16 @@ cdef class FlightRow:
             self.first = self.place(1)
         return 0
 
+    def append_plain(self, Message message not None, double since):
+        """`append_message`, for Python."""
+        self.append_message(message, since)
+
     cdef int resize(self, Py_ssize_t capacity) except -1:
-        """Move to so many slots, at least `count`. Without memory for fewer it stays as it is."""
-        cdef void** slots = <void**> allocate(capacity * sizeof(void*))
+        """Move to so many slots, at least `count`; 0: the first of all. Without memory for fewer it stays as it is."""
+        cdef Slot* slots
         cdef Py_ssize_t nth
+        capacity = capacity if capacity else FIRST_SLOTS
+        slots = <Slot*> allocate(capacity * sizeof(Slot))
         if slots is NULL:
             if capacity < self.capacity:
                 return 0

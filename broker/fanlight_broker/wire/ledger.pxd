@@ -76,8 +76,19 @@ cdef class Account:
         public Py_ssize_t most, retained_most    # its quotas of both: what it may take, whatever the others leave
         readonly uint64_t refused         # messages that found its share full
 
-    cdef bint over(self, Ledger ledger) noexcept
-    cdef bint admits(self, Py_ssize_t octets, Ledger ledger) noexcept
+    cdef inline bint over(self, Ledger ledger) noexcept:
+        """Does it take more than its share, or its quota?"""
+        return not self.admits(0, ledger)
+
+    cdef inline bint admits(self, Py_ssize_t octets, Ledger ledger) noexcept:
+        """Would it stay within its share and its quota with this many bytes more?"""
+        cdef Py_ssize_t after = self.stored + octets
+        if self.root is not None:
+            return self.all_admit(octets, ledger)
+        return after <= self.most and (
+            self.by_quota or after <= ledger.stored_share * (ledger.stored_limit - ledger.stored + self.stored)
+        )
+
     cdef bint all_admit(self, Py_ssize_t octets, Ledger ledger) noexcept
     cdef void spread(self, Py_ssize_t octets) noexcept
     cdef int refuse(self, Ledger ledger) except -1

@@ -135,24 +135,6 @@ cdef class Account:
         self.root, self.by_quota = root, by_quota
         self.wider = None if root is None else ()
 
-    cdef bint over(self, Ledger ledger) noexcept:
-        """Does it take more than its share, or its quota?"""
-        if self.root is not None:
-            return not self.all_admit(0, ledger)
-        return self.stored > self.most or (
-            not self.by_quota
-            and self.stored > ledger.stored_share * (ledger.stored_limit - ledger.stored + self.stored)
-        )
-
-    cdef bint admits(self, Py_ssize_t octets, Ledger ledger) noexcept:
-        """Would it stay within its share and its quota with this many bytes more?"""
-        cdef Py_ssize_t after = self.stored + octets
-        if self.root is not None:
-            return self.all_admit(octets, ledger)
-        return after <= self.most and (
-            self.by_quota or after <= ledger.stored_share * (ledger.stored_limit - ledger.stored + self.stored)
-        )
-
     cdef bint all_admit(self, Py_ssize_t octets, Ledger ledger) noexcept:
         cdef Account each
         for each in self.wider:

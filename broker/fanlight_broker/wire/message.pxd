@@ -51,6 +51,8 @@ cdef class Format:
     cdef bint encode(self, Message message, Variant variant, bint again, double now) except -1
     cdef int sent(self, Variant variant) except -1
     cdef int address(self, Variant variant, uint32_t number, uint64_t tag, uint32_t attempt) except -1
+    cdef Py_ssize_t delivery_size(self, Message message) noexcept
+    cdef int write_delivery(self, Message message, char* at, uint32_t number) except -1
     cdef bint says_more(self, Message message) noexcept
     cdef int priority(self, Message message) except -1
     cdef void walk_headers(self, Message message, HeaderWalk* walk) noexcept
@@ -93,6 +95,26 @@ cdef class Message:
     cpdef int drop_holder(self, Ledger ledger, Account account) except -1
     cdef int charge(self, Account account) except -1
     cdef int discharge(self, Account account) except -1
+
+    cdef inline int hold(self, Ledger ledger, Account account) except -1:
+        """`add_holder`, inline for one more queue of the same principal."""
+        if self.holders == 0 or account is None or account is not self.account or account.root is not None:
+            return self.add_holder(ledger, account)
+        account.count(HOLDER)
+        ledger.stored += HOLDER
+        self.account_holders += 1
+        self.holders += 1
+        return 0
+
+    cdef inline int let_go(self, Ledger ledger, Account account) except -1:
+        """`drop_holder`, inline if another queue of the same principal keeps it still."""
+        if account is None or account is not self.account or self.account_holders == 1 or account.root is not None:
+            return self.drop_holder(ledger, account)
+        account.count(-HOLDER)
+        ledger.stored -= HOLDER
+        self.account_holders -= 1
+        self.holders -= 1
+        return 0
 
 @cython.final
 cdef class Variant:

@@ -69,6 +69,16 @@ cdef class Format:
         """Fill in what one delivery of a named queue alone has: its subscription, its tag, how often it was sent."""
         raise NotImplementedError(f"format {self.name} has no deliveries of named queues")
 
+    cdef Py_ssize_t delivery_size(self, Message message) noexcept:
+        """Bytes of the first delivery of a message of this family, to a consumer that acknowledges nothing; -1: it is
+        not written by `write_delivery`.
+        """
+        return -1
+
+    cdef int write_delivery(self, Message message, char* at, uint32_t number) except -1:
+        """Write such a delivery: the same bytes as by `encode` and `address`, without a template."""
+        raise NotImplementedError(f"format {self.name} writes templates")
+
     cdef bint says_more(self, Message message) noexcept:
         """Do its fields say anything beside topic and payload?"""
         return message.fields_size > 0

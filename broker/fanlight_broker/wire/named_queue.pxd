@@ -57,6 +57,7 @@ cdef class NamedQueue(Members):
         return True
 
     cdef int enter(self, Message message) except -1
+    cdef int enter_flight(self, Message message) except -1
     cdef int call_readers(self) except -1
     cdef int hold(self, Flight flight) except -1
     cdef inline bint has_room(self, Window window) noexcept:

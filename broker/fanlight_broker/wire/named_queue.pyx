@@ -96,12 +96,27 @@ cdef class NamedQueue(Members):
         return True
 
     cdef int enter(self, Message message) except -1:
+        cdef bint waiting = self.queue.length > 0
+        cdef double now = self.ledger.now
+        cdef Window window
+        self.published += 1
+        if self.holding or not self.queue.put_plain(message, now):
+            return self.enter_flight(message)
+        if not waiting:
+            window = self.taker()
+            if window is not None:
+                window.pump(now)
+                if self.queue.length:    # it had no room after all: another may
+                    self.feed(now)
+        return 0
+
+    cdef int enter_flight(self, Message message) except -1:
+        """A message that is held, late, or in more than its place in a row; or there is no room for it."""
         cdef Flight flight = new_flight(message, None, self.queue)
         cdef bint waiting = self.queue.length > 0, late
         cdef double now = self.ledger.now
         cdef Window window
         flight.since = now
-        self.published += 1
         late = self.queue.outlived(flight, now)    # without a time to wait it is for a consumer with room, or expired
         if self.holding:
             self.hold(flight)
@@ -376,29 +391,6 @@ cdef class NamedQueue(Members):
     def buried(self):
         """Messages that `exhume` has still to return."""
         return len(self.graves)
-
-    # -- a restart --------------------------------------------------------------------------------------------------
-
-    def restore(self, Message message not None, uint64_t number, double since, uint32_t attempt, double due,
-                double now):
-        """Take in a message that was there before a restart, under its number; in the order of these.
-
-        since    when it came
-        attempt  how often it was delivered
-        due      when it may be delivered again; 0: at once
-        """
-        cdef Flight flight
-        cdef bint exhausted = self.deliveries_max and attempt >= self.deliveries_max
-        if not exhausted and due <= now:
-            self.queue.restore(message, None, number, since, attempt)
-            return
-        flight = new_flight(message.kept(), None, self.queue)
-        flight.number, flight.since, flight.attempt, flight.due = number, since, attempt, due
-        if exhausted:
-            self.queue.lose(flight, EXHAUSTED)
-        else:
-            self.queue.set_apart(flight)
-            self.delay(flight)
 
     # -- by the clock -----------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
-from fanlight_broker.wire.frames cimport Frame, Frames
+from fanlight_broker.wire.frames cimport FIRM, MESSAGE, Frame, Frames
 from fanlight_broker.wire.ledger cimport Ledger, Meter
 from fanlight_broker.wire.token_bucket cimport BucketChain
 from fanlight_broker.wire.batch cimport Batch
@@ -88,6 +88,26 @@ cdef class Outbox(Frames):
     cdef bint has_room(self, Py_ssize_t size) except -1
     cdef int put(self, const char* head, Py_ssize_t head_size, const char* body, Py_ssize_t body_size,
                  uint32_t number, uint32_t flags) except -1
+    cdef inline char* place_for(self, Py_ssize_t size) except NULL:
+        """Where a frame of this size is to be written; `placed` follows."""
+        if self.tail + size > self.capacity:
+            self.reserve(size)
+        if self.count == self.frames_max:
+            self.reserve_record()
+        return self.data + self.tail
+
+    cdef inline int placed(self, Py_ssize_t size, uint32_t number, uint32_t flags) except -1:
+        """Append the frame that was written."""
+        self.record(size, number, flags)
+        self.tail += size
+        self.size += size
+        self.messages += flags & MESSAGE
+        self.firm += (flags & FIRM) != 0
+        self.ledger.used += size
+        if not self.dirty:
+            self.mark_dirty()
+        return 0
+
     cdef int put_shared(self, const char* head, Py_ssize_t head_size, bytes body, uint32_t number,
                         uint32_t flags) except -1
     cdef int put_batch(self, Batch batch, uint32_t number) except -1

@@ -209,22 +209,11 @@ cdef class Outbox:
                  uint32_t number, uint32_t flags) except -1:
         """Append one frame, given in two pieces, by copying it."""
         cdef Py_ssize_t size = head_size + body_size
-        if self.tail + size > self.capacity:
-            self.reserve(size)
-        if self.count == self.frames_max:
-            self.reserve_record()
-        self.record(size, number, flags)
-        memcpy(self.data + self.tail, head, head_size)
+        cdef char* at = self.place_for(size)
+        memcpy(at, head, head_size)
         if body_size:
-            memcpy(self.data + self.tail + head_size, body, body_size)
-        self.tail += size
-        self.size += size
-        self.messages += flags & MESSAGE
-        self.firm += (flags & FIRM) != 0
-        self.ledger.used += size
-        if not self.dirty:
-            self.mark_dirty()
-        return 0
+            memcpy(at + head_size, body, body_size)
+        return self.placed(size, number, flags)
 
     cdef int put_shared(self, const char* head, Py_ssize_t head_size, bytes body, uint32_t number,
                         uint32_t flags) except -1:

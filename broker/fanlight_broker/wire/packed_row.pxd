@@ -17,6 +17,18 @@ from fanlight_broker.wire.backlog cimport Backlog
 from fanlight_broker.wire.ledger cimport Account, Ledger
 from fanlight_broker.wire.message cimport Format, Message
 
+cdef enum:
+    MANY = 8    # queues: a place in each and their part of one message are less than a packed message in each
+
+cdef Py_ssize_t queues        # that the message is for which was published last, in this process
+
+cdef inline void note_queues(Py_ssize_t count) noexcept:
+    global queues
+    queues = count
+
+cdef inline bint is_shared() noexcept:
+    return queues >= MANY
+
 # What the messages of one publisher mostly have in common.
 cdef struct Kind:
     uint32_t format               # its place in `formats`

@@ -40,6 +40,9 @@ cdef enum:                    # flags of a record
     REFERENCE = 128
 
 
+queues = 0
+
+
 cdef inline char* put_size(char* at, uint64_t value) noexcept:
     while value >= 0x80:
         at[0] = <char> (value & 0x7F | 0x80)
@@ -180,7 +183,7 @@ cdef class PackedRow(Backlog):
         if not (0 <= inside and inside + message.payload_size <= message.fields_size):
             inside = -1
             size += message.payload_size
-        if size > COPIED_MOST or not self.kind_of(message, &kind):
+        if size > COPIED_MOST or is_shared() or not self.kind_of(message, &kind):
             message = message.kept()
             size = 0
             flags = REFERENCE

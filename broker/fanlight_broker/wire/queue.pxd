@@ -6,6 +6,7 @@
 #             '-- backlog (backlog.pxd): what a durable queue has not in memory, or a long one has packed
 
 cimport cython
+from libc.math cimport INFINITY
 from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire.backlog cimport Backlog
@@ -16,6 +17,7 @@ from fanlight_broker.wire.journal cimport QueueJournal
 from fanlight_broker.wire.ledger cimport Account, Ledger
 from fanlight_broker.wire.levels cimport Levels
 from fanlight_broker.wire.message cimport Message, Variant
+from fanlight_broker.wire.packed_row cimport is_shared
 
 @cython.final
 @cython.no_gc
@@ -74,11 +76,58 @@ cdef class Queue:
             return (<Levels> self.flights).append(flight)
         return (<FlightRow> self.flights).append(flight)
 
+    cdef inline bint put_plain(self, Message message, double now) except -1:
+        """`put` of a message that comes now, without a flight. False: nothing was done, for it has to have one, or
+        there is no room.
+        """
+        cdef Py_ssize_t size = self.size_of(message)
+        if self.priorities or self.journal is not None or message.expires_at <= now or self.ttl <= 0 \
+                or self.length + self.apart >= self.messages_max or self.nbytes + size > self.bytes_max:
+            return False
+        if self.backlog is not None and (
+            self.backlog.length or (self.length >= self.backlog.head and not is_shared())
+        ):
+            return False    # it is packed. What many queues share takes less as it is
+        message.hold(self.ledger, self.account)
+        if self.ledger.stored > self.ledger.stored_limit \
+                or (self.account is not None and self.account.over(self.ledger)):
+            message.let_go(self.ledger, self.account)
+            return False
+        if self.length == 0 and type(self.flights) is not FlightRow:
+            self.flights = FlightRow()
+        (<FlightRow> self.flights).append_message(message, now)
+        self.length += 1
+        self.nbytes += size
+        self.mortal += message.expires_at != INFINITY
+        return True
+
+    cdef inline bint all_plain(self) noexcept:
+        """May messages without a flight wait in it, and none that is to be read from a disk?"""
+        return self.journal is None and (self.backlog is None or self.backlog.at_hand) \
+            and type(self.flights) is FlightRow
+
+    cdef inline bint runs_low(self) noexcept:
+        """Is more of the backlog to be fetched?"""
+        return self.backlog is not None and self.backlog.length \
+            and 4 * (self.length - self.backlog.length) <= self.backlog.head
+
+    cdef inline int remove_plain(self, Message message) except -1:
+        """The first leaves it, which is a message without a flight. Who took it has it, and lets it go."""
+        (<FlightRow> self.flights).drop_first_message()
+        self.length -= 1
+        self.nbytes -= self.size_of(message)
+        self.mortal -= message.expires_at != INFINITY
+        return 0
+
     cdef inline Flight take_first(self):
         return (<Levels> self.flights).popleft() if self.priorities else (<FlightRow> self.flights).popleft()
 
     cdef inline Py_ssize_t size_of(self, Message message) noexcept:
         return message.payload_size if self.by_bodies else message.bytes_held()
+
+    cdef inline bint bounds_fit(self, Message message) noexcept:
+        """Has it a place for a message, without dropping another?"""
+        return self.length + self.apart < self.messages_max and self.nbytes + self.size_of(message) <= self.bytes_max
 
     cdef inline bint bounds_admit(self, Message message) noexcept:
         """Has it a place for a message that does not stay there?"""

@@ -387,10 +387,17 @@ cdef class Queue:
         return 0
 
     cdef int unpacked(self, Message message, double came, uint32_t attempt, double now) except -1:
-        cdef Flight flight = new_flight(message, None, self)
+        cdef Flight flight
+        cdef Py_ssize_t size = self.size_of(message)
+        if attempt == 0 and type(self.flights) is FlightRow and message.expires_at > now and came + self.ttl > now:
+            message.hold(self.ledger, self.account)
+            (<FlightRow> self.flights).append_message(message, came)
+            self.mortal += message.expires_at != INFINITY
+            return 0
+        flight = new_flight(message, None, self)
         flight.since, flight.attempt = came, attempt
         self.length -= 1
-        self.nbytes -= self.size_of(message)
+        self.nbytes -= size
         return self.come_in(flight, now)
 
     cdef bint over(self, int quarters) noexcept:

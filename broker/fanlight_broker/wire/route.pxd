@@ -59,8 +59,8 @@ cdef class Route:
 
     cdef int set_targets(self, list targets, list groups, RouteScreens screens) except -1
     cdef Outbox blocker(self, Outbox publisher)
-    cdef bint refused_by_queue(self, Message message) except -1
+    cdef bint refused_by_queue(self, Ledger ledger, Message message) except -1
 
     cdef inline bint refuses(self, Ledger ledger, Message message) except -1:
         """Must a message not be published, because a named queue has no room for it?"""
-        return ledger.refusers and PyList_GET_SIZE(self.groups) and self.refused_by_queue(message)
+        return ledger.refusers and PyList_GET_SIZE(self.groups) and self.refused_by_queue(ledger, message)

@@ -6,11 +6,13 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire.hidden cimport unseen
-from fanlight_broker.wire.ledger cimport Ledger
-from fanlight_broker.wire.message cimport Message
+from fanlight_broker.wire.ledger cimport Account, Ledger
+from fanlight_broker.wire.message cimport HOLDER, Message
 from fanlight_broker.wire.msgpack cimport is_utf8
+from fanlight_broker.wire.named_queue cimport NamedQueue
 from fanlight_broker.wire.outbox cimport Outbox
 from fanlight_broker.wire.permits cimport permit_keep, permit_serial
+from fanlight_broker.wire.queue cimport Queue
 from fanlight_broker.wire.screening cimport RouteScreens
 from fanlight_broker.wire.target cimport Members, Target
 
@@ -98,9 +100,22 @@ cdef class Route:
                 return found
         return None
 
-    cdef bint refused_by_queue(self, Message message) except -1:
+    cdef bint refused_by_queue(self, Ledger ledger, Message message) except -1:
         cdef Members group
+        cdef Queue queue
+        cdef Py_ssize_t octets = message.bytes_held()
+        cdef Account account = None
+        cdef bint room = ledger.stored + octets + HOLDER <= ledger.stored_limit, alike = False
         for group in self.groups:
+            # A queue with room refuses nothing; and mostly all are of one principal, which is asked once.
+            if room and type(group) is NamedQueue and (<NamedQueue> group).recorder is None \
+                    and group.queue.bounds_fit(message):
+                queue = group.queue
+                if not alike or queue.account is not account:
+                    account = queue.account
+                    alike = account is None or account.admits(octets + HOLDER, ledger)
+                if alike:
+                    continue
             if group.refuses(message):
                 return True
         return False
@@ -109,13 +124,13 @@ cdef class Route:
         """`refuses`, for Python."""
         return self.refuses(ledger, message)
 
-    def has_room(self, Outbox publisher, Message message not None):
+    def has_room(self, Ledger ledger not None, Outbox publisher, Message message not None):
         """Would any subscription or queue get a message? Also True if no subscription is left."""
         cdef Target target
         cdef Members group
         cdef Py_ssize_t size = message.bytes_held()
         cdef bint alone = True
-        if self.refused_by_queue(message):
+        if self.refused_by_queue(ledger, message):
             return False
         for target in self.targets:
             if target.listens(publisher):

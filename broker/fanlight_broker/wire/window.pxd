@@ -144,6 +144,7 @@ cdef class Window:
     cdef int enqueue(self, FanoutState* publication, Variant variant, Consumer consumer) except -1
     cdef Flight following(self, double now)
     cdef int pump(self, double now) except -1
+    cdef bint pour(self, double now) except -1
     cdef bint send(self, FanoutState* publication, Flight flight, double now) except -1
     # For the protocol, which knows what an acknowledgement means.
     cdef int acknowledged(self, Flight flight, double now) except -1

@@ -12,15 +12,17 @@ ends), `give_up_message` (the message has arrived, its tag stays in use until `a
 from collections import deque
 
 from libc.math cimport INFINITY
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire.debug cimport check
 from fanlight_broker.wire.flight cimport ENDED, SENT, TAG_ONLY, Flight
+from fanlight_broker.wire.flight_row cimport FlightRow, Slot, message_in
+from fanlight_broker.wire.frames cimport FIRM, MESSAGE
 from fanlight_broker.wire.hidden cimport unseen
 from fanlight_broker.wire.inflight cimport CountingTags, ReusedTags, TagCounter
 from fanlight_broker.wire.journal cimport QueueJournal
 from fanlight_broker.wire.ledger cimport CONVERSION, Pot
-from fanlight_broker.wire.message cimport HOLDER, Message, Variant
+from fanlight_broker.wire.message cimport HOLDER, Format, Message, Variant
 from fanlight_broker.wire.outbox cimport Outbox, Owner, absent
 from fanlight_broker.wire.publication cimport FanoutState, begin, converted, encode, finish, kept, prepare
 from fanlight_broker.wire.consumers cimport UNDELIVERABLE, Consumers
@@ -273,6 +275,8 @@ cdef class Window:
         cdef bint sent
         cdef Py_ssize_t work = SENDING
         self.resting = False
+        if self.automatic and self.queue.length and self.pour(now):
+            return 0
         while self.open and self.waits() and self.sent < self.inflight_max and not (self.automatic and self.box.closed):
             flight = self.following(now)
             if flight is None:
@@ -298,6 +302,42 @@ cdef class Window:
             if not self.box.dirty:
                 self.box.mark_dirty()    # its flush finds that it has drained
         return 0
+
+    cdef bint pour(self, double now) except -1:
+        """`pump`, of what waits without flights: from where it lies into the outbox. True if the turn is over."""
+        cdef Queue queue = self.queue
+        cdef Outbox box = self.box
+        cdef Format format = self.variant.format
+        cdef Message message
+        cdef Slot* slot
+        cdef Py_ssize_t size
+        while self.open and not box.closed and queue.length and queue.all_plain() and not queue.wanting:
+            if queue.runs_low():
+                queue.fetch(now)
+            slot = (<FlightRow> queue.flights).first_message()
+            if slot is NULL or slot.since + queue.ttl <= now:
+                return False
+            message = message_in(slot)
+            size = format.delivery_size(message) if message.format.family is format.family else -1
+            if size < 0 or size > box.frame_max or message.expires_at <= now:
+                return False
+            if box.size and not box.admits(size):
+                if not box.has_room(size):
+                    return False
+                continue    # what it has sent may have changed everything
+            format.write_delivery(message, box.place_for(size), self.number)
+            box.placed(size, 0, MESSAGE | FIRM)
+            queue.remove_plain(message)
+            message.let_go(self.ledger, queue.account)
+            self.ledger.payload_out += message.payload_size
+            self.hub.deliveries += 1
+            self.delivered += 1
+            self.ended_flights += 1
+            self.count_acknowledged(1)
+            if self.ledger.worked(SENDING):
+                box.refill = True    # no acknowledgement is to come, and what drains fetches the next
+                return True
+        return False
 
     cdef bint send(self, FanoutState* publication, Flight flight, double now) except -1:
         """Send what `following` has found, or drop it. False if there is no room: it waits again, as the first."""
@@ -427,47 +467,6 @@ cdef class Window:
         groups = self.leave()
         self.box = absent(self.ledger)
         return groups
-
-    def restore(self, Message message not None, Variant variant not None, int64_t tag=0, bint tag_only=False,
-                uint64_t number=0, Queue origin=None):
-        """Take in a message of a session that is made anew: in flight with this tag, or 0: waiting.
-
-        tag_only  the message has arrived: there is only the tag
-        number    that the journal has for it, in the queue `origin` (None: the session's own); nothing is reported
-                  then. Without one it is new, and the journal is written anew
-
-        In the order in which they were sent; before the first connection. Raises ValueError if the tag is in use.
-        """
-        cdef Flight flight = new_flight(message.kept(), variant, self.queue)
-        cdef Consumer consumer
-        if self.open:
-            raise ValueError("a session that is connected is not restored")
-        flight.number = number
-        if not tag:
-            if number:
-                self.queue.put_restored(flight)
-            else:
-                self.queue.put(flight)
-            return
-        try:
-            self.inflight.put(flight, <uint64_t> tag)
-        except ValueError:
-            flight.message.drop_holder(self.ledger, self.queue.account)
-            raise
-        flight.state = SENT
-        flight.qos = min(variant.qos, flight.message.qos)
-        self.order += 1
-        flight.order = self.order
-        if origin is not None:
-            for consumer in self.consumers:
-                if consumer.queue is origin:
-                    flight.source = consumer
-        if number == 0 and self.queue.journal is not None:
-            self.queue.journal.assigned(flight, self.queue.journal)
-        if tag_only:
-            self.become_tag_only(flight)
-            if number == 0 and self.queue.journal is not None:
-                self.queue.journal.given_up(flight, self.queue.journal)
 
     def flights(self):
         """Those with a tag, in the order in which they are to be sent again."""

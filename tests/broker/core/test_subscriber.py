@@ -9,6 +9,7 @@ from fanlight_broker.core.requests import SessionOptions
 from fanlight_broker.core.subscriber import Session, Subscriber
 from fanlight_broker.core.subscription import number_of
 from fanlight_broker.protocols.mqtt import qos2
+from fanlight_broker.wire.restoring import restore_to_window
 from fanlight_broker.wire.subscriptions import Subscriptions
 from tests.broker.core.sessions import World
 
@@ -28,9 +29,9 @@ def test_a_session_is_whole_before_anybody_connects_and_then_one_does() -> None:
     subscription, new = world.broker.sessions.subscribe(session, b"a/+", "mqtt", SessionOptions(qos=2))
     assert new
     variant = subscription.variant
-    session.window.restore(world.message("a/1", "acked", 2), variant, tag=7, tag_only=True)
-    session.window.restore(world.message("a/1", "sent", 1), variant, tag=300)
-    session.window.restore(world.message("a/1", "queued", 1), variant)
+    restore_to_window(session.window, world.message("a/1", "acked", 2), variant, tag=7, tag_only=True)
+    restore_to_window(session.window, world.message("a/1", "sent", 1), variant, tag=300)
+    restore_to_window(session.window, world.message("a/1", "queued", 1), variant)
     assert (session.client, session.window.outbox, subscription.outbox) == (None, None, None)
     assert number_of(subscription) is None
     assert (world.broker.sessions.away, session.window.in_flight, len(session.window.queue)) == (1, 2, 1)
@@ -56,7 +57,7 @@ def test_a_session_that_nobody_comes_back_to_ends_and_gives_back_all_that_it_too
     session = restored(world, expiry=60.0, now=world.now)
     subscription, _ = world.broker.sessions.subscribe(session, b"#", "mqtt", SessionOptions(qos=1))
     for identifier in range(1, 100):
-        session.window.restore(world.message("a", str(identifier), 1), subscription.variant, tag=identifier)
+        restore_to_window(session.window, world.message("a", str(identifier), 1), subscription.variant, tag=identifier)
     world.publish("b", "x", 1)
     world.later(61)
     ledger = world.broker.ledger
@@ -82,9 +83,9 @@ def test_an_identifier_is_restored_once(identifier: int) -> None:
     world = World()
     window = restored(world, expiry=60.0, now=world.now).window
     variant = world.broker.variants.of(world.format, 1)
-    window.restore(world.message("a", "1", 1), variant, tag=7)
+    restore_to_window(window, world.message("a", "1", 1), variant, tag=7)
     with pytest.raises(ValueError, match=str(identifier)):
-        window.restore(world.message("a", "2", 1), variant, tag=identifier)
+        restore_to_window(window, world.message("a", "2", 1), variant, tag=identifier)
     assert world.broker.ledger.stored_messages == 1
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from fanlight_broker.storage.stored_backlog import StoredBacklog
+from fanlight_broker.wire.restoring import restore_to_window
 from tests.broker.storage.stored_world import StoredWorld
 
 
@@ -30,7 +31,7 @@ class Two:
         """The plain way: each has a flight, which the queue puts where it belongs."""
         message = self.world.message("t", payload, 1)
         for session, subscription in zip(self.world.broker.sessions, self.subscriptions, strict=True):
-            session.window.restore(message, subscription.variant)
+            restore_to_window(session.window, message, subscription.variant)
 
     def state(self) -> list[Any]:
         ledger, store = self.world.broker.ledger, self.world.store

@@ -16,6 +16,7 @@ from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Message, Variants
 from fanlight_broker.wire.outbox import Outbox
 from fanlight_broker.wire.queue import Queue
+from fanlight_broker.wire.restoring import restore_to_window
 from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.target import Target
 from fanlight_broker.wire.window import Window
@@ -152,9 +153,9 @@ class World:
         for tag, message in journal.flights.items():
             arrived = message is None
             message = message or Message(self.format, b"t", 0, b"", qos=2)
-            window.restore(message, variant, tag, arrived)
+            restore_to_window(window, message, variant, tag, arrived)
         for message in journal.messages():
-            window.restore(message, variant)
+            restore_to_window(window, message, variant)
         return window
 
 

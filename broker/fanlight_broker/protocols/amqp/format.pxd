@@ -27,3 +27,5 @@ cdef class AmqpDeliveryFormat(AmqpFormat):
         readonly Py_ssize_t tag_at        # in the head of the message that was written last
         readonly bytes before             # of basic.deliver, all that stands before the tag; None: `writer` writes all
         readonly Py_ssize_t body_max      # bytes of a body that is written here
+
+    cdef void lay_out(self, Message message, char* at) noexcept

@@ -77,12 +77,36 @@ cdef class AmqpDeliveryFormat(AmqpFormat):
             self.body_max = min(SMALL_BODY, writer.frame_max - OVERHEAD)
 
     cdef bint encode(self, Message message, Variant variant, bint again, double now) except -1:
-        cdef Py_ssize_t payload = message.payload_size, before, names, encoded, method, header, size
-        cdef const unsigned char* fields = <const unsigned char*> message.fields_at
-        cdef char* at
-        cdef const char* channel
-        if self.before is None or payload > self.body_max:
+        if self.before is None or message.payload_size > self.body_max:
             return AmqpFormat.encode(self, message, variant, again, now)
+        self.lay_out(message, variant.reserve(self.delivery_size(message)))
+        self.tag_at = PyBytes_GET_SIZE(self.before)
+        variant.hole = variant.hole_size = 0
+        variant.body, variant.body_size = b"", 0
+        return True
+
+    cdef Py_ssize_t delivery_size(self, Message message) noexcept:
+        cdef Py_ssize_t payload = message.payload_size
+        if self.before is None or payload > self.body_max:
+            return -1
+        return PyBytes_GET_SIZE(self.before) - METHOD_HEAD + TAG_BYTES + OVERHEAD + HEADER_FIXED \
+            + message.fields_size + OVERHEAD + (payload + OVERHEAD if payload else 0)
+
+    cdef int write_delivery(self, Message message, char* at, uint32_t number) except -1:
+        cdef uint64_t own = self.tags.last + 1
+        self.tags.last = own
+        self.lay_out(message, at)
+        at += PyBytes_GET_SIZE(self.before)
+        uint32_into(at, <uint32_t> (own >> 32))
+        uint32_into(at + 4, <uint32_t> own)
+        at[8] = 0
+        return 0
+
+    cdef void lay_out(self, Message message, char* at) noexcept:
+        """All frames of a delivery, without its tag and its flag."""
+        cdef Py_ssize_t payload = message.payload_size, before, names, encoded, method, header
+        cdef const unsigned char* fields = <const unsigned char*> message.fields_at
+        cdef const char* channel
         before = PyBytes_GET_SIZE(self.before)
         channel = PyBytes_AS_STRING(self.before) + 1
         names = 2 + fields[0]
@@ -90,11 +114,8 @@ cdef class AmqpDeliveryFormat(AmqpFormat):
         encoded = message.fields_size - names
         method = before - METHOD_HEAD + TAG_BYTES + names
         header = HEADER_FIXED + encoded
-        size = method + OVERHEAD + header + OVERHEAD + (payload + OVERHEAD if payload else 0)
-        at = variant.reserve(size)
         memcpy(at, PyBytes_AS_STRING(self.before), before)
         uint32_into(at + 3, <uint32_t> method)
-        self.tag_at = before
         at += before + TAG_BYTES
         memcpy(at, fields, names)
         at += names
@@ -113,9 +134,6 @@ cdef class AmqpDeliveryFormat(AmqpFormat):
             uint32_into(at + 4, <uint32_t> payload)
             memcpy(at + 8, message.payload_at, payload)
             at[8 + payload] = <char> END
-        variant.hole = variant.hole_size = 0
-        variant.body, variant.body_size = b"", 0
-        return True
 
     def template(self, Message message, Variant variant, bint again, double now):
         if self.counted:

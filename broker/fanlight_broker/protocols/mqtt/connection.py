@@ -133,7 +133,8 @@ class MqttConnection(ProtocolConnection):
     def _look_for_room(self, message: Message, since: float, now: float) -> None:
         limit = self.broker.limits.unkept_seconds_max
         route = self.broker.router.route(message.topic, "mqtt")
-        if self.broker.router.for_message(route, message, self.subscriber).has_room(self.outbox, message):
+        wanted = self.broker.router.for_message(route, message, self.subscriber)
+        if wanted.has_room(self.broker.ledger, self.outbox, message):
             self._unkept = None
             self.unblock(now)
         elif now - since >= limit:
