@@ -6,11 +6,13 @@ two, and both with a list of bindings that are tried one by one.
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.tuple cimport PyTuple_GET_ITEM
 from libc.stdint cimport uint32_t
 from libc.stdlib cimport qsort
+from libc.string cimport memcpy, memset
 
-from fanlight_broker.wire.allocator cimport deallocate, reallocate
+from fanlight_broker.wire.allocator cimport allocate, deallocate, reallocate
 
 from fanlight_broker.protocols.amqp.exchanges.header_values cimport canonical_octets
 from fanlight_broker.protocols.amqp.table_octets cimport value_size
@@ -20,6 +22,8 @@ from fanlight_broker.protocols.amqp.exchanges.arguments import NESTED
 cpdef enum:
     CROWD = 16           # conjunctions verified in a row: less than 1 µs
 
+
+cdef char gone = 0    # in a slot, in place of a condition that was dropped
 
 # -- what a condition or a conjunction leads to: None, a number, or a dict of numbers with bindings ------------------
 
@@ -60,6 +64,9 @@ cdef class HeaderCondition:
 
     def __cinit__(self, bytes name, bytes value):
         self.name, self.value = name, value
+        if value is not None:
+            self.size = PyBytes_GET_SIZE(value)
+            memcpy(self.octets, PyBytes_AS_STRING(value), min(self.size, <Py_ssize_t> SHORT))
 
 
 @cython.final
@@ -70,6 +77,62 @@ cdef class AskedName:
     def __cinit__(self):
         self.values = {}
 
+    def __dealloc__(self):
+        deallocate(self.slots)
+
+    cdef HeaderCondition with_value(self, bytes value):
+        """The condition that it is this one, or None."""
+        cdef Py_hash_t hashed = hash(value)
+        cdef size_t at = <size_t> hashed & self.mask
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(value)
+        cdef HeaderCondition found
+        while self.slots is not NULL and self.slots[at].condition is not NULL:
+            if self.slots[at].hash == hashed and self.slots[at].condition is not <void*> &gone:
+                found = <HeaderCondition> self.slots[at].condition
+                if found.size == size and found.has_octets(PyBytes_AS_STRING(value), size):
+                    return found
+            at = (at + 1) & self.mask
+        return None
+
+    cdef int enter(self, HeaderCondition condition) except -1:
+        self.values[condition.value] = condition
+        if self.slots is NULL or 3 * (self.taken + 1) > 2 * (self.mask + 1):
+            return self.make_slots()
+        self.put(condition, hash(condition.value))
+        return 0
+
+    cdef int drop(self, HeaderCondition condition) except -1:
+        cdef size_t at = <size_t> hash(condition.value) & self.mask
+        del self.values[condition.value]
+        while self.slots[at].condition is not <void*> condition:
+            at = (at + 1) & self.mask
+        self.slots[at].condition = <void*> &gone
+        return 0
+
+    cdef int make_slots(self) except -1:
+        """Anew, with room for as many again."""
+        cdef size_t count = 4
+        cdef HeaderCondition condition
+        cdef ValueSlot* slots
+        while count < <size_t> (2 * len(self.values)):
+            count *= 2
+        slots = <ValueSlot*> allocate(count * sizeof(ValueSlot))
+        if slots is NULL:
+            raise MemoryError()
+        deallocate(self.slots)
+        memset(slots, 0, count * sizeof(ValueSlot))
+        self.slots, self.mask, self.taken = slots, count - 1, 0
+        for condition in self.values.values():
+            self.put(condition, hash(condition.value))
+        return 0
+
+    cdef void put(self, HeaderCondition condition, Py_hash_t hashed) noexcept:
+        cdef size_t at = <size_t> hashed & self.mask
+        while self.slots[at].condition is not NULL:
+            at = (at + 1) & self.mask
+        self.slots[at].hash, self.slots[at].condition = hashed, <void*> condition
+        self.taken += 1
+
 
 @cython.final
 @cython.no_gc
@@ -77,7 +140,11 @@ cdef class Conjunction:
     """Several conditions, and the destinations of the bindings that have exactly these."""
 
     def __cinit__(self, tuple conditions):
+        cdef Py_ssize_t i
         self.conditions = conditions
+        self.count = len(conditions)
+        for i in range(min(self.count, <Py_ssize_t> FEW)):
+            self.few[i] = <void*> PyTuple_GET_ITEM(conditions, i)
         self.path = ()
 
 
@@ -106,18 +173,29 @@ cdef class ConditionTree:
         conjunction.path += (condition,)
         branch = self.hung.get(condition)
         if branch is None:
-            self.hung[condition] = conjunction
+            self.hang(condition, conjunction)
         elif type(branch) is Conjunction:
-            self.hung[condition] = [branch, conjunction]
+            self.hang(condition, [branch, conjunction])
         elif type(branch) is ConditionTree:
             (<ConditionTree> branch).insert(conjunction)
         elif len(<list> branch) < CROWD:
             (<list> branch).append(conjunction)
         else:
-            tree = self.hung[condition] = ConditionTree()
+            tree = ConditionTree()
+            self.hang(condition, tree)
             for other in <list> branch:
                 tree.insert(other)
             tree.insert(conjunction)
+        return 0
+
+    cdef int hang(self, HeaderCondition condition, branch) except -1:
+        """Under a condition, in place of what was there; None: nothing."""
+        if branch is not None:
+            self.hung[condition] = branch
+        else:
+            del self.hung[condition]
+        if self.is_root:
+            condition.branch = <void*> branch if branch is not None else NULL
         return 0
 
     cdef Py_ssize_t hanging(self, HeaderCondition condition) except -1:
@@ -139,13 +217,13 @@ cdef class ConditionTree:
         if type(branch) is list:
             (<list> branch).remove(conjunction)
             if len(<list> branch) == 1:
-                self.hung[condition] = (<list> branch)[0]
+                self.hang(condition, (<list> branch)[0])
         elif type(branch) is ConditionTree:
             (<ConditionTree> branch).remove(conjunction, depth + 1)
             if not (<ConditionTree> branch).count:
-                del self.hung[condition]
+                self.hang(condition, None)
         else:
-            del self.hung[condition]
+            self.hang(condition, None)
         return 0
 
     cdef int find(self, list met, ConditionIndex index) except -1:
@@ -154,27 +232,39 @@ cdef class ConditionTree:
         if self.here is not None:
             index.pour(self.here.held)
         cdef list asked = met
+        if self.is_root:
+            for condition in met:
+                if condition.branch is not NULL:
+                    follow(<object> condition.branch, met, index)
+            return 0
         if len(met) > len(self.hung):
             # The shorter of the two: a message with many headers must not be walked through for each small tree.
             asked = [condition for condition in self.hung if condition.met == index.serial]
         for condition in asked:
             branch = self.hung.get(condition)
-            if branch is None:
-                continue
-            if type(branch) is ConditionTree:
-                (<ConditionTree> branch).find(met, index)
-            elif type(branch) is list:
-                for each in <list> branch:
-                    verify(each, index)
-            else:
-                verify(branch, index)
+            if branch is not None:
+                follow(branch, met, index)
         return 0
 
 
+cdef int follow(object branch, list met, ConditionIndex index) except -1:
+    """What hangs under a condition that is met."""
+    if type(branch) is Conjunction:
+        return verify(<Conjunction> branch, index)
+    if type(branch) is ConditionTree:
+        return (<ConditionTree> branch).find(met, index)
+    for each in <list> branch:
+        verify(<Conjunction> each, index)
+    return 0
+
+
 cdef int verify(Conjunction conjunction, ConditionIndex index) except -1:
-    cdef HeaderCondition condition
-    for condition in conjunction.conditions:
-        if condition.met != index.serial:
+    cdef Py_ssize_t i
+    for i in range(min(conjunction.count, <Py_ssize_t> FEW)):
+        if (<HeaderCondition> conjunction.few[i]).met != index.serial:
+            return 0
+    for i in range(FEW, conjunction.count):
+        if (<HeaderCondition> PyTuple_GET_ITEM(conjunction.conditions, i)).met != index.serial:
             return 0
     return index.pour(conjunction.held)
 
@@ -185,6 +275,7 @@ cdef class ConditionIndex:
 
     def __cinit__(self):
         self.names, self.several, self.tree, self.came = {}, {}, ConditionTree(), []
+        self.tree.is_root = True
 
     def __dealloc__(self):
         deallocate(self.ids)
@@ -247,7 +338,7 @@ cdef class ConditionIndex:
             if value is None:
                 asked.present = found
             else:
-                asked.values[value] = found
+                asked.enter(found)
                 asked.nested += value[:1] == NESTED
         return found
 
@@ -260,7 +351,7 @@ cdef class ConditionIndex:
         if condition.value is None:
             asked.present = None
         else:
-            del asked.values[condition.value]
+            asked.drop(condition)
             asked.nested -= condition.value[:1] == NESTED
         if not asked.values and asked.present is None:
             del self.names[condition.name]
@@ -273,7 +364,7 @@ cdef class ConditionIndex:
         for name, value in headers:
             asked = self.names.get(name)
             if asked is not None:
-                self.meet(asked, asked.values.get(value))
+                self.meet(asked, asked.with_value(value))
         self.finish()
         return tuple([self.ids[i] for i in range(self.count)])
 
@@ -298,7 +389,7 @@ cdef class ConditionIndex:
                 if not asked.values or ((at[0] == c"F" or at[0] == c"A") and not asked.nested):
                     self.meet(asked, None)
                 else:
-                    self.meet(asked, asked.values.get(canonical_octets(at, taken)))
+                    self.meet(asked, asked.with_value(canonical_octets(at, taken)))
             at += taken
         return self.finish()
 
