@@ -59,6 +59,10 @@ class AmqpChannel:
         stored  when all that it has changed is stored
         """
         silent = getattr(method, "no_wait", False)
+        if then is None and self.connection.answers_at_once(stored=stored):
+            if self.is_open and not silent:
+                self.connection.outbox.write(method_frame(self.number, answer))
+            return
 
         def write() -> None:
             if self.is_open and not silent:

@@ -26,7 +26,7 @@ from fanlight_broker.protocols.amqp.fields import SYNTAX, TOPIC_EXCHANGE, exchan
 from fanlight_broker.protocols.amqp.format import FORMAT
 from fanlight_broker.protocols.amqp.frames import HEARTBEAT, PROTOCOL_HEADER, FrameType, check_heartbeat
 from fanlight_broker.protocols.amqp.handshake import HANDSHAKE, NO_METHOD, AmqpHandshake
-from fanlight_broker.protocols.amqp.methods import AnyMethod, decode_method, ids_of, method_frame, name_of
+from fanlight_broker.protocols.amqp.methods import IDS, AnyMethod, decode_method, method_frame, name_of
 from fanlight_broker.protocols.amqp.options import AmqpCounts, AmqpOptions
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 from fanlight_broker.protocols.amqp.state import LEGAL, ON_CHANNELS, Phase
@@ -39,6 +39,9 @@ BUSY: Final = 1_024  # bytes unsent: a client that reads so late gets no heartbe
 LOOK_SECONDS: Final = 60  # between two looks for deliveries that are not acknowledged in time, at the most
 PUBLISH_IDS: Final = (60, 40)
 COMMIT_IDS: Final = (90, 20)
+# Members of an enumeration, which are looked up slowly.
+METHOD_TYPE: Final = int(FrameType.METHOD)
+HEARTBEAT_TYPE: Final = int(FrameType.HEARTBEAT)
 CODES_OF_REASONS: Final = {
     "idle_timeout": ReplyCode.CONNECTION_FORCED, "not_permitted": ReplyCode.ACCESS_REFUSED,
     "internal_error": ReplyCode.INTERNAL_ERROR,
@@ -102,6 +105,10 @@ class AmqpConnection(AmqpHandshake):
         else:
             write()
 
+    def answers_at_once(self, *, stored: bool) -> bool:
+        """Would `in_order` call what it is given at once?"""
+        return not (self.lane.pending_acks or (stored and not self.broker.position.refusing))
+
     # -- input ------------------------------------------------------------------------------------------------------
 
     def recognises(self, first_bytes: bytes) -> bool:
@@ -113,16 +120,15 @@ class AmqpConnection(AmqpHandshake):
             return
         kind, number, payload = self.lane.kind, self.lane.channel, self.lane.frame()
         self.at = NO_METHOD
-        if kind == FrameType.HEARTBEAT:
+        if kind == HEARTBEAT_TYPE:
             try:
                 check_heartbeat(number, len(payload))
             except AmqpError as error:
                 if number:
                     raise AmqpError(ReplyCode.UNEXPECTED_FRAME, error.text) from error
                 raise
-        ids = ids_of(payload)
         method = decode_method(payload)
-        self.at = ids
+        self.at = IDS[type(method)]
         if number == 0:
             if type(method) not in LEGAL[self.phase]:
                 raise AmqpError(ReplyCode.COMMAND_INVALID, f"{name_of(method)} is not allowed now on channel 0")
@@ -132,7 +138,7 @@ class AmqpConnection(AmqpHandshake):
 
     def publish(self, now: float) -> bool:
         """A content frame, or a tx.commit."""
-        if self.lane.kind == FrameType.METHOD:
+        if self.lane.kind == METHOD_TYPE:
             return self._commit(now)
         number, self.at, self.done = self.lane.channel, PUBLISH_IDS, False
         channel = self._channels.get(number)
@@ -235,20 +241,19 @@ class AmqpConnection(AmqpHandshake):
         if self.phase is not Phase.RUNNING:
             raise AmqpError(ReplyCode.CHANNEL_ERROR, f"{name_of(method)} before connection.open")
         channel = self._channels.get(number)
-        match method:
-            case first.ChannelOpen():
-                self._open(number, channel)
-                return
-            case _ if channel is None:
-                raise AmqpError(ReplyCode.CHANNEL_ERROR, f"{name_of(method)} on channel {number}, which is not open")
-            case first.ChannelClose():
-                self._close(channel, now)
-                return
-            case first.ChannelCloseOk():
-                if channel.is_open:
-                    raise AmqpError(ReplyCode.CHANNEL_ERROR, "channel.close-ok without a close")
-                self._forget(channel)
-                return
+        if isinstance(method, first.ChannelOpen):
+            self._open(number, channel)
+            return
+        if channel is None:
+            raise AmqpError(ReplyCode.CHANNEL_ERROR, f"{name_of(method)} on channel {number}, which is not open")
+        if isinstance(method, first.ChannelClose):
+            self._close(channel, now)
+            return
+        if isinstance(method, first.ChannelCloseOk):
+            if channel.is_open:
+                raise AmqpError(ReplyCode.CHANNEL_ERROR, "channel.close-ok without a close")
+            self._forget(channel)
+            return
         if not channel.is_open:
             return
         try:

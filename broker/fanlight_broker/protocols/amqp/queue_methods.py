@@ -130,10 +130,12 @@ class ChannelEntities:
         name, key = found.work.name, method.routing_key
         if not method.queue and not key:
             key = name
-        self._check_queue(found)
-        self._check_source(method.exchange, key)
-        connection.vhost.asker = connection.core_client
-        connection.vhost.exchanges.bind(name, method.exchange, key, method.arguments)
+        if connection.restricted:
+            self._check_queue(found)
+            self._check_source(method.exchange, key)
+        vhost = connection.vhost
+        vhost.asker = connection.core_client
+        vhost.exchanges.bind(name, method.exchange, key, method.arguments)
         self._channel.answer(method, entity.QueueBindOk(), stored=found.durable)
 
     def unbind_queue(self, method: entity.QueueUnbind, now: float) -> None:

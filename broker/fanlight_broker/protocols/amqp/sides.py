@@ -43,6 +43,8 @@ class ConnectionSide(Protocol):
 
     def in_order(self, write: Callable[[], None], *, stored: bool = False) -> None: ...
 
+    def answers_at_once(self, *, stored: bool) -> bool: ...
+
 
 class ChannelSide(Protocol):
     """channel.AmqpChannel is one."""

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from fanlight_broker.protocols.amqp.errors import AmqpError
 from fanlight_broker.protocols.amqp.method_types import Wire
-from fanlight_broker.protocols.amqp.methods import LAYOUTS, AnyMethod, decode_method, encode_method, name_of
+from fanlight_broker.protocols.amqp.methods import (
+    LAYOUTS,
+    AnyMethod,
+    decode_fields,
+    decode_method,
+    decode_plain,
+    encode_method,
+    name_of,
+)
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 from tests.broker.protocols.amqp.amqp_values import FIELDS, methods
 
@@ -84,6 +92,18 @@ def test_any_bytes_are_a_method_or_refused(ids: tuple[int, int], rest: bytes) ->
     with suppress(AmqpError):
         method = decode_method(struct.pack(">HH", *ids) + rest)
         assert name_of(method) == LAYOUTS[ids].name
+
+
+@given(ids=st.sampled_from(sorted(LAYOUTS)), rest=st.binary(max_size=60))
+def test_what_the_short_way_reads_is_what_the_long_one_reads(ids: tuple[int, int], rest: bytes) -> None:
+    payload = struct.pack(">HH", *ids) + rest
+    found = decode_plain(LAYOUTS[ids], payload)
+    assert found is None or found == decode_fields(LAYOUTS[ids], payload)
+
+
+def test_most_methods_are_read_the_short_way() -> None:
+    bind = bytes.fromhex("0032 0014 0000 0171 0178 0361 2e62 00 00000000")
+    assert decode_plain(LAYOUTS[50, 20], bind) == decode_method(bind)
 
 
 def code_of(payload: bytes) -> ReplyCode:

@@ -474,7 +474,7 @@ def _is_kept(source: AmqpExchange, destination: Destination) -> bool:
 
 
 def _binding_bytes(key: str, arguments: Arguments) -> int:
-    return BINDING_BYTES + len(key) + nbytes_of(arguments)
+    return BINDING_BYTES + len(key) + (nbytes_of(arguments) if arguments else 0)
 
 
 def _exchange_bytes(type: str, arguments: Mapping[str, Any]) -> int:
