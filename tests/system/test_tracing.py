@@ -1,5 +1,6 @@
 """Spans of messages, as a receiver of OpenTelemetry gets them from a broker."""
 
+import asyncio
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,6 +79,26 @@ async def test_native_messages_with_a_context(traced: TestBroker, receiver: Span
     assert (await stats(traced))["traced_messages"] == 3
     # Neither the one without a context, nor the one that is not sampled.
     assert not {"", f"{1:016x}"} & {each.parent for each in receiver.spans(0, name="publish")}
+
+
+async def test_the_random_word_of_an_inbox_is_not_shown(traced: TestBroker, receiver: SpanReceiver) -> None:
+    """Whoever sees the spans could publish there, in the place of the reply."""
+    async with (
+        fanlight.connect(traced.url, name="asks") as asks, fanlight.connect(traced.url, name="answers") as answers,
+        answers.subscribe("service") as requests,
+    ):  # fmt: skip
+        answer = asyncio.ensure_future(asks.request("service", b""))
+        inbox = (await anext(requests)).reply
+        assert inbox is not None
+        await answers.publish(inbox, b"", headers=parent(71))
+        await answer
+    (publish,) = receiver.spans(1, name="publish", parent=f"{71:016x}")
+    (delivery,) = children(receiver, publish, "deliver")
+    for name in (
+        publish.attributes["messaging.destination.name"], delivery.attributes["messaging.destination.subscription.name"]
+    ):
+        assert str(name).startswith("$inbox.masked-")
+        assert inbox.split(".")[1] not in str(name)
 
 
 async def test_mqtt_messages_with_a_context(traced: TestBroker, receiver: SpanReceiver) -> None:

@@ -21,6 +21,7 @@ from opentelemetry.util.types import AttributeValue
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.publishing import HELD, Accepted, Outcome, Publishing, Receipt, Refused, Sender
 from fanlight_broker.core.subscriber import Subscriber
+from fanlight_broker.core.topics import SYNTAXES, masked
 from fanlight_broker.tracing.delivery_watch import DeliveryWatch
 from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.sampler import Sampler
@@ -69,7 +70,7 @@ class MessageTrace:
 
 def attributes_of(target: Target) -> Attributes:
     subscriber = target.owner
-    found: Attributes = {"messaging.destination.subscription.name": text(target.filter)}
+    found: Attributes = {"messaging.destination.subscription.name": text(target.filter, target.syntax_number)}
     return {**found, **attributes_of_client(subscriber)} if subscriber is not None else found
 
 
@@ -85,8 +86,9 @@ def attributes_of_group(group: Members) -> Attributes:
     return {"messaging.consumer.group.name": group.name}
 
 
-def text(octets: bytes) -> str:
-    return octets.decode("utf-8", "replace")[:TOPIC_CHARACTERS]
+def text(octets: bytes, syntax: int) -> str:
+    """A topic or filter as others may see it: without the random word of an inbox."""
+    return masked(octets, SYNTAXES[syntax]).decode("utf-8", "replace")[:TOPIC_CHARACTERS]
 
 
 class MessageTracing:
@@ -107,7 +109,7 @@ class MessageTracing:
                 return publishing.accept_untraced(publication, sender, now, receipt)
             parent = self.sampler.parent(message)
             attributes: Attributes = {  # here: forwarding invalidates what the message points at
-                "messaging.destination.name": text(message.topic),
+                "messaging.destination.name": text(message.topic, message.syntax),
                 "messaging.message.body.size": len(message.payload),
                 **attributes_of_client(publication.publisher),
             }
