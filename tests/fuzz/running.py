@@ -5,8 +5,10 @@
 It starts a broker, sends native, MQTT and AMQP frames (those of the documents and of the tests, and some with
 selectors; or those of AMQP alone) from several connections, as they are and with bytes changed, cut, doubled or joined,
 and ends. In between an honest client of each protocol must get its answer. At the end SIGTERM must end the broker with
-status 0, and a sanitizer must have found nothing. The seed is printed: with it the same bytes are sent again. So is how
-long the slowest answer took, and by how much the broker's memory has grown since its first thousand frames.
+status 0, and a sanitizer must have found nothing. The seed is printed: with it the same bytes are sent again. So is by
+how much the broker's memory has grown since its first thousand frames, and how long the slowest answer took. Of that is
+said how long the two processes waited for a processor meanwhile, which is the machine's part, and beside it the
+processor time of the broker's longest turn, which is the broker's.
 """
 
 import json
@@ -16,8 +18,10 @@ import select
 import socket
 import sys
 import time
+import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgpack  # type: ignore[import-untyped]
 
@@ -38,6 +42,7 @@ PINGREQ, PINGRESP = b"\xc0\x00", b"\xd0\x00"
 CONNECTIONS = 8
 ANSWER_SECONDS = 60.0  # a sanitized broker on a busy machine
 HONEST_EVERY = 200     # rounds
+LONGEST_TURN = "fanlight_turn_cpu_max_seconds"
 REPORTS = ("AddressSanitizer", "runtime error:", "LeakSanitizer", "fanlight debug:", "Traceback")
 
 
@@ -140,6 +145,39 @@ def answer(address: tuple[str, int], sent: bytes, expected: bytes) -> float:
     return time.monotonic() - began
 
 
+def waited(pid: int) -> float:
+    """Seconds for which the first thread of a process, which has the loop, was ready to run and had no processor."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+    except OSError:
+        return 0.0  # a kernel that does not count it, or the process has ended
+
+
+class Answer(NamedTuple):
+    """How long one took, and of that: how long the broker, and this generator, waited for a processor."""
+
+    seconds: float
+    broker_waited: float = 0.0
+    generator_waited: float = 0.0
+
+
+def metric(url: str, name: str) -> float:
+    """One of the broker's, of /metrics."""
+    with urllib.request.urlopen(f"{url}/metrics", timeout=ANSWER_SECONDS) as response:
+        lines = response.read().decode().splitlines()
+    (value,) = (line.split()[1] for line in lines if line.startswith(f"{name} "))
+    return float(value)
+
+
+def verdict(slowest: Answer, longest_turn: float) -> str:
+    """The slowest answer, with the parts that are known of it."""
+    return (
+        f"the slowest answer took {1_000 * slowest.seconds:.0f} ms, of which the broker waited "
+        f"{1_000 * slowest.broker_waited:.0f} ms and the generator {1_000 * slowest.generator_waited:.0f} ms for a "
+        f"processor; the broker's longest turn took {1_000 * longest_turn:.0f} ms of one"
+    )
+
+
 def fuzz(seconds: float, seed: int, only: str = "") -> None:
     """Raises AssertionError if anything that must hold does not."""
     dice = random.Random(seed)
@@ -164,12 +202,15 @@ def fuzz(seconds: float, seed: int, only: str = "") -> None:
             for name, (greetings, said, _, _) in protocols.items() for _ in range(CONNECTIONS)
         ]
         rounds, ends = 0, time.monotonic() + seconds
-        slowest, memory = 0.0, 0
+        slowest, memory = Answer(0.0), 0
 
         def ask() -> None:
             nonlocal slowest
             for name, (_, _, question, expected) in protocols.items():
-                slowest = max(slowest, answer(broker.addresses[name], question, expected))
+                before = waited(broker.pid), waited(os.getpid())
+                took = answer(broker.addresses[name], question, expected)
+                found = Answer(took, waited(broker.pid) - before[0], waited(os.getpid()) - before[1])
+                slowest = max(slowest, found)
 
         while time.monotonic() < ends and broker.process.poll() is None:
             dice.choice(strangers).round()
@@ -182,13 +223,14 @@ def fuzz(seconds: float, seed: int, only: str = "") -> None:
         ask()
         for stranger in strangers:
             stranger.close()
+        longest_turn = metric(broker.http_url, LONGEST_TURN)
         grown = resident(broker.pid) - (memory or resident(broker.pid))
         broker.process.terminate()
         code = broker.wait(300.0)
         assert code == 0, f"the broker exited with {code}"
         connected = sum(stranger.connects for stranger in strangers)
         print(f"{rounds} packets on {connected} connections; the broker answered, and exited with 0")
-        print(f"the slowest answer took {1_000 * slowest:.0f} ms, and memory has grown by {grown / (1 << 20):.1f} MiB")
+        print(f"{verdict(slowest, longest_turn)}; memory has grown by {grown / (1 << 20):.1f} MiB")
     finally:
         broker.kill()
         reports = [line for line in broker.lines if any(report in line for report in REPORTS)]
