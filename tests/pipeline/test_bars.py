@@ -185,19 +185,16 @@ def test_a_stream_revises_bars_and_drops_and_counts_what_is_too_late(
     assert run().startswith("3 messages, 1 unreadable, 0 too late; ")
     first, second = (WEEK, 9.0, 12.0, 7.0, 10.0, 10, 1), (WEEK + timedelta(days=7), 19.0, 22.0, 17.0, 20.0, 10, 1)
     assert now() == [first, second]  # at once, not when a week is over
-    publish(archive, [payload(1, 12.0)], first=3)  # late, and in time: the watermark is at day 6
-    assert run().startswith("1 messages, 0 unreadable, 0 too late; ")
+    publish(archive, [payload(1, 12.0), payload(20, 30.0)], first=3)  # late, and in time: the watermark is at day 6
+    assert run().startswith("2 messages, 0 unreadable, 0 too late; ")
     first = (WEEK, 9.0, 14.0, 7.0, 12.0, 20, 2)
-    assert now() == [first, second]
-    publish(archive, [payload(20, 30.0)], first=4)
-    run()
+    assert now() == [first, second, (WEEK + timedelta(days=14), 29.0, 32.0, 27.0, 30.0, 10, 1)]
     publish(archive, [payload(2, 99.0), payload(19, 25.0)], first=5)  # too late; in time
     assert run().startswith("2 messages, 0 unreadable, 1 too late; ")
     third = (WEEK + timedelta(days=14), 24.0, 32.0, 22.0, 30.0, 20, 2)
     assert now() == [first, second, third]
     revisions = spark.read.parquet(str(out / "stream")).where(f"start = '{WEEK}'").select("close", "revision")
     assert [close for close, _ in sorted(rows_of(revisions), key=lambda row: row[1])] == [10.0, 12.0]
-    assert run().startswith("0 messages, ")
     for other in (["--every", "1 day"], ["--filter", "stock.#"]):  # bars of both would be mixed
         assert bars.main([*arguments, *other], spark) == 2
         assert "take another folder" in capsys.readouterr().err
