@@ -18,7 +18,7 @@ from fanlight_broker.wire.message cimport Message
 cdef enum:
     KEPT_SLOTS = 64       # of a row that is not halved any more
 
-cdef struct Slot:
+cdef struct RowSlot:
     size_t item             # owned: the address of a Flight; or that of a Message, plus 1
     double since            # with a Message: when it came
 
@@ -26,7 +26,7 @@ cdef struct Slot:
 @cython.no_gc
 cdef class FlightRow:
     cdef:
-        Slot* slots             # of `capacity`, those in use at `count` places from `first` on
+        RowSlot* slots             # of `capacity`, those in use at `count` places from `first` on
         Py_ssize_t first, capacity
         readonly Py_ssize_t count
 
@@ -42,7 +42,7 @@ cdef class FlightRow:
 
     cdef inline int append_message(self, Message message, double since) except -1:
         """As the last, without a flight."""
-        cdef Slot* slot
+        cdef RowSlot* slot
         if self.count == self.capacity:
             self.resize(2 * self.capacity)
         slot = &self.slots[self.place(self.count)]
@@ -51,14 +51,14 @@ cdef class FlightRow:
         self.count += 1
         return 0
 
-    cdef inline Slot* first_message(self) noexcept:
+    cdef inline RowSlot* first_message(self) noexcept:
         """The first, if it is a message without a flight; else NULL."""
-        cdef Slot* slot = &self.slots[self.first]
+        cdef RowSlot* slot = &self.slots[self.first]
         return slot if self.count and slot.item & 1 else NULL
 
     cdef inline int drop_first_message(self) except -1:
         """Take out what `first_message` has found."""
-        cdef Slot* slot = &self.slots[self.first]
+        cdef RowSlot* slot = &self.slots[self.first]
         self.first = self.place(1)
         self.count -= 1
         Py_DECREF(message_in(slot))
@@ -66,6 +66,6 @@ cdef class FlightRow:
             self.resize(self.capacity // 2)
         return 0
 
-cdef inline Message message_in(Slot* slot):
+cdef inline Message message_in(RowSlot* slot):
     """Of a slot that `first_message` has found."""
     return <Message> <void*> (slot.item - 1)

@@ -40,7 +40,7 @@ cdef class FlightRow:
         return iter([self.flight_at(nth) for nth in range(self.count)])
 
     cdef Flight flight_at(self, Py_ssize_t nth):
-        cdef Slot* slot = &self.slots[self.place(nth)]
+        cdef RowSlot* slot = &self.slots[self.place(nth)]
         cdef Flight flight
         if not slot.item & 1:
             return <Flight> <void*> slot.item
@@ -106,10 +106,10 @@ cdef class FlightRow:
 
     cdef int resize(self, Py_ssize_t capacity) except -1:
         """Move to so many slots, at least `count`; 0: the first of all. Without memory for fewer it stays as it is."""
-        cdef Slot* slots
+        cdef RowSlot* slots
         cdef Py_ssize_t nth
         capacity = capacity if capacity else FIRST_SLOTS
-        slots = <Slot*> allocate(capacity * sizeof(Slot))
+        slots = <RowSlot*> allocate(capacity * sizeof(RowSlot))
         if slots is NULL:
             if capacity < self.capacity:
                 return 0

@@ -16,7 +16,7 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire.debug cimport check
 from fanlight_broker.wire.flight cimport ENDED, SENT, TAG_ONLY, Flight
-from fanlight_broker.wire.flight_row cimport FlightRow, Slot, message_in
+from fanlight_broker.wire.flight_row cimport FlightRow, RowSlot, message_in
 from fanlight_broker.wire.frames cimport FIRM, MESSAGE
 from fanlight_broker.wire.hidden cimport unseen
 from fanlight_broker.wire.inflight cimport CountingTags, ReusedTags, TagCounter
@@ -309,7 +309,7 @@ cdef class Window:
         cdef Outbox box = self.box
         cdef Format format = self.variant.format
         cdef Message message
-        cdef Slot* slot
+        cdef RowSlot* slot
         cdef Py_ssize_t size
         while self.open and not box.closed and queue.length and queue.all_plain() and not queue.wanting:
             if queue.runs_low():
