@@ -31,7 +31,7 @@ def library() -> Any:
     try:
         import confluent_kafka
     except ImportError as error:
-        advice = "pip install 'fanlight-spark[kafka]', in a checkout pip install confluent-kafka"
+        advice = "pip install 'confluent-kafka>=2.6', in a checkout make spark"
         raise ImportError(f"the bridge to Kafka needs confluent-kafka: {advice}") from error
     return confluent_kafka
 
