@@ -100,3 +100,33 @@ def test_prefetch_bounds_what_is_handed_over() -> None:
     assert (window.in_flight, hub.queue.deliveries, len(hub.queue)) == (3, 3, 5)
     assert window.acknowledge_up_to(2, 0.0) == 2
     assert (window.in_flight, hub.queue.deliveries, len(hub.queue)) == (3, 5, 3)
+
+
+def test_a_consumer_whose_outbox_has_nothing_to_send_is_not_waited_for() -> None:
+    """It was to drain, and has: nobody will say so again, so what comes next must not wait for that."""
+    hub = Hub()
+    window = hub.consumer(automatic=True, limit=300)
+    for _ in range(3):
+        hub.publish(b"x" * 200)
+    assert window.outbox is not None
+    assert (window.outbox.refill, window.delivered) == (True, 1)
+    hub.queue.purge()
+    window.outbox.read(1 << 20)
+    hub.publish(b"y")
+    assert (window.delivered, len(hub.queue)) == (2, 0)
+
+
+@pytest.mark.parametrize("automatic", [True, False])
+def test_an_outbox_that_is_closed_meanwhile_gets_nothing_and_the_others_do(automatic: bool) -> None:
+    hub = Hub()
+    closed = hub.consumer(automatic=automatic)
+    hub.publish()
+    assert closed.outbox is not None
+    closed.outbox.discard()
+    hub.publish(b"waits")
+    assert (closed.delivered, hub.queue.published) == (1, 2)
+    other = hub.consumer(automatic=automatic)
+    hub.publish(b"next")
+    assert (closed.delivered, other.delivered) == (1, 2)
+    hub.queue.remove(closed, 0.0)
+    assert other.delivered == (2 if automatic else 3), "what the closed one had not acknowledged goes to the other"

@@ -1,5 +1,7 @@
 """Transactions (1.9): select, commit, rollback."""
 
+from typing import Any
+
 import pytest
 
 from fanlight_broker.protocols.amqp import basic_methods as basic
@@ -194,3 +196,43 @@ def test_a_commit_in_place_of_a_content_is_505(peer: Peer) -> None:
 def test_a_commit_elsewhere_is_a_mistake(peer: Peer, channel: int, code: int) -> None:
     peer.say(COMMIT, channel)
     assert peer.error() == (True, code, (90, 20))
+
+
+class CountedTags:
+    """The tags of a channel, and how often some were put back."""
+
+    def __init__(self, tags: Any) -> None:
+        self.real, self.put_backs = tags, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
+    def __contains__(self, tag: int) -> bool:
+        return tag in self.real
+
+    def __len__(self) -> int:
+        return len(self.real)
+
+    def put_back(self, *arguments: Any) -> None:
+        self.put_backs += 1
+        self.real.put_back(*arguments)
+
+
+def test_a_rollback_of_many_acknowledgements_puts_all_tags_back_in_one_step(world: World, peer: Peer) -> None:
+    """Each call goes over all tags of the channel: one for each acknowledgement takes minutes."""
+    count = 300
+    for number in range(count):
+        peer.publish("q", b"%d" % number)
+    commit(peer)
+    peer.consume()
+    (channel,) = peer.protocol._channels.values()
+    counted = CountedTags(channel.consumers.tags)
+    channel.consumers.tags = counted  # type: ignore[assignment]
+    for tag in range(count, 0, -1):
+        peer.say(basic.BasicNack(tag, False, False))
+    assert peer.ask(ROLLBACK) == entity.TxRollbackOk()
+    assert counted.put_backs == 1
+    peer.say(basic.BasicAck(0, True))
+    commit(peer)
+    peer.vanish()
+    assert world.channel().counts() == (0, 0)
