@@ -22,6 +22,7 @@ from fanlight_broker.storage.checkpoint import Checkpoint
 from fanlight_broker.storage.free_space import FreeSpace
 from fanlight_broker.storage.live_marking import LiveMarking
 from fanlight_broker.storage.log import Log
+from fanlight_broker.storage.page_file import PageFile
 from fanlight_broker.storage.pager import Pager, Read
 from fanlight_broker.storage.records import BadRecord
 from fanlight_broker.storage.recovery import Recovered, recover
@@ -93,6 +94,10 @@ class Storing(Part):
             opened, self._formats, self._broker.variants, now=monotonic, ahead=lambda: store.records.wall,
             run=self._read, soon=self._loop.call_soon,
         )
+        if self._settings.data_pages_bytes_max:
+            store.pages = PageFile(
+                self._folder, self._settings.data_pages_bytes_max, self._settings.data_free_bytes_min
+            )
         found = recover(
             store, self._broker, self._formats, now=monotonic(), wall=time.time(), progress=StartLog().note
         )
@@ -131,6 +136,8 @@ class Storing(Part):
                 timer.cancel()
         if self.store is not None and self._log is not None:
             self.store.close()
+            if self.store.pages is not None:
+                self.store.pages.close()
             self._loop.remove_reader(self._log.fileno())
         self._stopped = True
         if self._reader is not None:

@@ -391,6 +391,10 @@ class Settings(
         int, STORE, NeedsRestart(), Ge(1 << 20), Le(1 << 30), Unit("bytes"),
         Reason("of a file of the store, which has three at least; a small disk needs smaller ones"),
     ] = 64 << 20
+    data_pages_bytes_max: Annotated[
+        int, STORE, NeedsRestart(), Ge(0), Le(1 << 50), Unit("bytes"),
+        Reason("of a file for what waits in long queues that keep no journal (see queue_memory_bytes_max); 0: none"),
+    ] = 4 << 30
     data_free_bytes_min: Annotated[
         int, STORE, Ge(0), Le(1 << 50), Unit("bytes"),
         Reason(

@@ -7,6 +7,8 @@ from fanlight_broker.wire.message import Message
 
 
 class NoJournal:
+    pages = None
+
     def __init__(self) -> None:
         self.position = JournalPosition()  # stays where it is
 

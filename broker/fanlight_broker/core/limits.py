@@ -288,6 +288,13 @@ class Limits:
         int, Ge(4 * KIB), Le(1024 * 1024 * MIB), Unit("bytes"),
         Reason("memory of these messages, unless the queue asks for less; a million of 256 bytes"),
     ] = 512 * MIB
+    queue_memory_bytes_max: Annotated[
+        int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
+        Reason(
+            "memory of what waits packed in a queue without a journal; with `data` what comes then is on the disk, "
+            "also when half of stored_bytes_max is in use"
+        ),
+    ] = 32 * MIB
     prefetch_max: Annotated[
         int, Ge(1), Le(65_535), Unit("messages"),
         Reason("unacknowledged deliveries of one consumer of a named queue, unless it asks for fewer"),

@@ -4,7 +4,7 @@ Calls go up only through these protocols, so that the core imports neither a soc
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from fanlight_broker.core.declarations import Declaration
 from fanlight_broker.core.delayed_message import DelayedMessage
@@ -18,6 +18,9 @@ from fanlight_broker.wire.journal import JournalPosition, QueueJournal
 from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.queue import Queue
 from fanlight_broker.wire.route import Route
+
+if TYPE_CHECKING:
+    from fanlight_broker.wire.packed_row import Pages
 
 View = dict[str, Any]  # a JSON object; the keys are listed where it is made (core/inspection.py)
 
@@ -211,6 +214,11 @@ class Journal(Protocol):
 
     def released(self, session: Session, identifier: int) -> None:
         """The identifier may be used for another message."""
+        ...
+
+    @property
+    def pages(self) -> "Pages | None":
+        """Where queues that keep no journal put what memory is too small for; None: nowhere."""
         ...
 
     def group_begun(self, name: str, filter: bytes, syntax: str, where: str | None) -> QueueJournal | None:

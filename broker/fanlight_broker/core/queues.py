@@ -237,7 +237,10 @@ class Queues:
         if queue.options.durable:
             queue.inside.queue.journal = self.journal.queue_begun(queue)
         if queue.inside.queue.journal is None:
-            queue.inside.queue.backlog = PackedRow(self._ledger, queue.inside.queue.account)
+            queue.inside.queue.backlog = PackedRow(
+                self._ledger, queue.inside.queue.account, pages=self.journal.pages,
+                memory_most=self.limits.queue_memory_bytes_max,
+            )
 
     # -- what a new queue begins with -------------------------------------------------------------------------------
 

@@ -38,6 +38,7 @@ from fanlight_broker.storage.facts import (
 )
 from fanlight_broker.storage.log import Log
 from fanlight_broker.storage.message_records import message_record, retained_record
+from fanlight_broker.storage.page_file import PageFile
 from fanlight_broker.storage.pager import Pager
 from fanlight_broker.storage.restating import (
     on_loan,
@@ -98,6 +99,7 @@ class Store:
         self._groups: dict[GroupKey, StoredQueueJournal] = {}
         self._group_queues: dict[GroupKey, Queue] = {}
         self._pager: Pager | None = None
+        self.pages: PageFile | None = None
         self._turns = SealedTurns(
             log, self.records, self.position, durability.value, changed=changed, failed=self._report_failure
         )

@@ -13,6 +13,7 @@ from fanlight_broker.wire.ledger import Ledger
 COUNTERS: Final[Mapping[str, str]] = {
     "store_messages": "Messages written to the store",
     "store_messages_unreadable": "Messages that were lost because the disk has them no longer",
+    "store_pages_unreadable": "Parts of queues that were lost because the disk has them no longer",
     "store_groups": "Groups of entries written and synced together",
     "store_bytes_written": "Bytes written to the store",
     "store_spins": "Times that the writer of the store waited for work without sleeping, and got it",
@@ -35,6 +36,7 @@ GAUGES: Final[Mapping[str, str]] = {
     "store_buffer_bytes": "Bytes of changes that wait for the disk",
     "store_backlog_messages": "Places in queues whose messages are on the disk only",
     "store_backlog_bytes": "Bytes of these, counted in each queue",
+    "store_page_bytes": "Bytes on the disk of queues that keep no journal (see data_pages_bytes_max)",
     "store_free_bytes": "Bytes that are free in the store's file system (see data_free_bytes_min)",
     "store_refusing": "1 while what needs the store is refused: the disk fails, or has too little room",
 }
@@ -45,6 +47,7 @@ def counters(store: Store) -> Mapping[str, int]:
     return {
         "store_messages": store.records.messages,
         "store_messages_unreadable": store.pager.unreadable if store.pager is not None else 0,
+        "store_pages_unreadable": store.pages.unreadable if store.pages is not None else 0,
         "store_groups": log.groups,
         "store_bytes_written": log.bytes_written,
         "store_spins": log.spins,
@@ -72,6 +75,7 @@ def gauges(store: Store, ledger: Ledger, space: FreeSpace) -> dict[str, float]:
         "store_buffer_bytes": store.log.buffered,
         "store_backlog_messages": store.records.backlog,
         "store_backlog_bytes": store.records.backlog_bytes,
+        "store_page_bytes": store.pages.nbytes if store.pages is not None else 0,
         "store_free_bytes": space.free,
         "store_refusing": int(store.position.refusing),
     }

@@ -78,7 +78,7 @@ cdef int expire_packed(Queue queue, double now, Py_ssize_t most) except -1:
     """Chunks of which all have expired."""
     for message, came, attempt in (<PackedRow> queue.backlog).take_expired(now, queue.ttl, most):
         queue.unpacked(message, came, attempt, now)
-    return 0
+    return queue.settle_losses()
 
 
 cdef int expire_heads(Queue queue, double now, Py_ssize_t most) except -1:

@@ -33,6 +33,7 @@ def peek(Queue queue not None, Py_ssize_t most):
             found.append((flight.message, flight.attempt, flight.since))
         if queue.backlog is not None and queue.backlog.at_hand:
             found += (<PackedRow> queue.backlog).peek(most - len(found))
+            queue.settle_losses()
         return found
     for flight in queue.flights:
         if len(found) == most:

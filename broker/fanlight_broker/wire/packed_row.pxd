@@ -44,6 +44,8 @@ cdef struct PackedChunk:
     Py_ssize_t references         # records, read ones as well, that refer to their message
     double came_first             # when the first of them did, or earlier
     double expires_first          # when the first of them does, or earlier
+    Py_ssize_t counted            # bytes that they count in their queue
+    void* place                   # on the disk: what `Pages.write` returned, owned; then there is no data
 
 # Where the next record is, and what the one before it said.
 @cython.final
@@ -73,13 +75,23 @@ cdef class PackedRow(Backlog):
         PackedChunk* tail
         Place oldest              # the next to be read
         Py_ssize_t chunk_bytes    # of one; the first grows up to it
-        readonly Py_ssize_t held  # bytes of the chunks
+        readonly Py_ssize_t held  # bytes of the chunks in memory
+        Py_ssize_t referred       # of the messages that records refer to, about
+        # Chunks beyond `memory_most` bytes go there when they are full, and come back when they are the next: an object
+        # with write(octets) -> place or None, read(place, size) -> octets or None, free(place), expect(place).
+        readonly object pages
+        Py_ssize_t memory_most
+        readonly Py_ssize_t paged     # bytes that are there
+        Py_ssize_t lost, lost_counted    # messages that could not be read, and what they counted in their queue
         # What the last record said; its texts by their places in its chunk.
         Kind kind
         Py_ssize_t topic_at, topic_size, fields_at, fields_size
         double came
 
-    cdef int put(self, Message message, double came, uint32_t attempt) except -1
+    cdef int put(self, Message message, double came, uint32_t attempt, Py_ssize_t counted) except -1
+    cdef int page_out(self, PackedChunk* chunk) except -1
+    cdef bint load(self, PackedChunk* chunk) except -1
+    cdef int free_place(self, PackedChunk* chunk) except -1
     cdef Message read(self, double* came, uint32_t* attempt)
     cdef list take_expired(self, double now, double ttl, Py_ssize_t most)
     cdef list peek(self, Py_ssize_t most)
@@ -90,6 +102,7 @@ cdef class PackedRow(Backlog):
     cdef int taken(self, Place place, Message message) except -1
     cdef char* room(self, Py_ssize_t size) except NULL
     cdef int put_reference(self, Message message) except -1
+    cdef bint crowded(self) noexcept
     cdef bint kind_of(self, Message message, Kind* kind) except -1
     cdef int drop_chunk(self, PackedChunk* before, PackedChunk* chunk) except -1
     cdef int charge(self, Py_ssize_t octets) noexcept

@@ -26,6 +26,8 @@ cdef enum:
     CHUNK = 64 * 1024         # 640 messages of 100 bytes
     COUNT_MOST = 640          # messages of a chunk: all of them are looked at when one has expired, 0.3 ms
     COPIED_MOST = 1024        # bytes of a message; a larger one is referred to, so that queues share it
+    PAGED_MOST = 1024 * 1024  # the same for one that goes to the disk
+    READ_AHEAD = 4            # chunks that a disk may begin to read when one is read
     FORMATS_MOST = 64
     OVERHEAD = 96             # of a record, without its texts: above what it can take
 
@@ -146,8 +148,10 @@ cdef class Place:
 cdef class PackedRow(Backlog):
     """Of one queue. What it holds is charged to the ledger, and to the account of the queue."""
 
-    def __cinit__(self, Ledger ledger not None, Account account=None, Py_ssize_t chunk_bytes=CHUNK):
+    def __cinit__(self, Ledger ledger not None, Account account=None, Py_ssize_t chunk_bytes=CHUNK, pages=None,
+                  Py_ssize_t memory_most=0):
         self.ledger, self.account, self.chunk_bytes = ledger, account, chunk_bytes
+        self.pages, self.memory_most = pages, memory_most
         self.formats = unseen([])
         self.oldest = Place.__new__(Place)
         self.at_hand = True
@@ -171,19 +175,22 @@ cdef class PackedRow(Backlog):
 
     # -- written ----------------------------------------------------------------------------------------------------
 
-    cdef int put(self, Message message, double came, uint32_t attempt) except -1:
-        """As the last. A message that borrows its octets is copied."""
+    cdef int put(self, Message message, double came, uint32_t attempt, Py_ssize_t counted) except -1:
+        """As the last. A message that borrows its octets is copied. counted: its bytes in the queue."""
         cdef Py_ssize_t inside = message.payload_at - message.fields_at
         cdef Py_ssize_t size = message.topic_size + message.fields_size
         cdef Kind kind
         cdef unsigned char flags = 0
+        cdef bint crowded
         cdef void* referred
         cdef char* begin
         cdef char* at
         if not (0 <= inside and inside + message.payload_size <= message.fields_size):
             inside = -1
             size += message.payload_size
-        if size > COPIED_MOST or is_shared() or not self.kind_of(message, &kind):
+        crowded = self.crowded()
+        if size > (PAGED_MOST if crowded else COPIED_MOST) or (is_shared() and not crowded) \
+                or not self.kind_of(message, &kind):
             message = message.kept()
             size = 0
             flags = REFERENCE
@@ -233,9 +240,16 @@ cdef class PackedRow(Backlog):
         self.tail.came_first = min(self.tail.came_first, came)
         self.tail.expires_first = min(self.tail.expires_first, message.expires_at)
         self.tail.size = at - self.tail.data
+        self.tail.counted += counted
         self.tail.count += 1
         self.length += 1
         return 0
+
+    cdef bint crowded(self) noexcept:
+        """Is what comes to go to the disk?"""
+        return self.pages is not None and (
+            self.held + self.referred > self.memory_most or self.ledger.stored > self.ledger.stored_limit // 2
+        )
 
     cdef bint kind_of(self, Message message, Kind* kind) except -1:
         """Fill in the kind of a message. False: there are too many formats."""
@@ -257,6 +271,7 @@ cdef class PackedRow(Backlog):
         message.add_holder(self.ledger, self.account)
         Py_INCREF(message)
         self.tail.references += 1
+        self.referred += message.bytes_held()
         return 0
 
     cdef char* room(self, Py_ssize_t size) except NULL:
@@ -267,8 +282,8 @@ cdef class PackedRow(Backlog):
         cdef bint more = chunk is not NULL and chunk.count < COUNT_MOST
         if more and chunk.size + size <= chunk.capacity:
             return chunk.data + chunk.size
-        if more and chunk.capacity < self.chunk_bytes:
-            capacity = 2 * chunk.capacity
+        if more and chunk.size + size <= self.chunk_bytes:
+            capacity = min(max(2 * chunk.capacity, chunk.size + size), self.chunk_bytes)
             data = <char*> reallocate(chunk.data, capacity)
             if data is NULL:
                 raise MemoryError()
@@ -276,9 +291,11 @@ cdef class PackedRow(Backlog):
             chunk.data, chunk.capacity = data, capacity
             return data + chunk.size
         capacity = min(self.chunk_bytes, SMALLEST_CHUNK)
-        if chunk is not NULL:
-            while capacity < chunk.size:    # as large as the one before came to be
-                capacity = 2 * capacity
+        if chunk is not NULL:    # as large as the one before came to be
+            capacity = min(self.chunk_bytes, max(capacity, chunk.capacity))
+            if self.crowded():
+                self.page_out(chunk)
+        capacity = max(capacity, size)
         chunk = <PackedChunk*> allocate_zeros(1, sizeof(PackedChunk))
         data = <char*> allocate(capacity)
         if chunk is NULL or data is NULL:
@@ -297,12 +314,71 @@ cdef class PackedRow(Backlog):
         self.tail = chunk
         return data
 
+    # -- on the disk ------------------------------------------------------------------------------------------------
+
+    cdef int page_out(self, PackedChunk* chunk) except -1:
+        """Write a full chunk to the disk, unless it is being read, or refers to messages; it stays if that fails."""
+        if chunk is self.oldest.chunk or chunk.references or chunk.place is not NULL:
+            return 0
+        place = self.pages.write(PyBytes_FromStringAndSize(chunk.data, chunk.size))
+        if place is None:
+            return 0
+        Py_INCREF(place)
+        chunk.place = <void*> place
+        deallocate(chunk.data)
+        chunk.data = NULL
+        self.charge(-chunk.capacity)
+        chunk.capacity = 0
+        self.paged += chunk.size
+        return 0
+
+    cdef bint load(self, PackedChunk* chunk) except -1:
+        """Have a chunk in memory. False: it cannot be read, its messages are lost, and it is empty."""
+        cdef PackedChunk* next = chunk.next
+        cdef char* data
+        if chunk.place is NULL:
+            return True
+        octets = self.pages.read(<object> chunk.place, chunk.size)
+        if octets is None:
+            self.lost += chunk.count
+            self.lost_counted += chunk.counted
+            self.length -= chunk.count
+            self.ledger.stored_messages -= chunk.count
+            chunk.count = 0
+            return False
+        data = <char*> allocate(chunk.size)
+        if data is NULL:
+            raise MemoryError()
+        memcpy(data, PyBytes_AS_STRING(octets), chunk.size)
+        self.free_place(chunk)
+        chunk.data, chunk.capacity = data, chunk.size
+        self.charge(chunk.capacity)
+        for _ in range(READ_AHEAD):
+            if next is NULL or next.place is NULL:
+                break
+            self.pages.expect(<object> next.place)
+            next = next.next
+        return True
+
+    cdef int free_place(self, PackedChunk* chunk) except -1:
+        place = <object> chunk.place
+        chunk.place = NULL
+        self.paged -= chunk.size
+        Py_DECREF(place)
+        self.pages.free(place)
+        return 0
+
     # -- read -------------------------------------------------------------------------------------------------------
 
     cdef Message read(self, double* came, uint32_t* attempt):
-        """Take out the oldest. There is one."""
+        """Take out the oldest. None: what was there is lost."""
         cdef Place place = self.oldest
-        cdef Message message = place.read(self.formats)
+        cdef Message message
+        while place.chunk is not NULL and not self.load(place.chunk):
+            self.drop_chunk(NULL, place.chunk)
+        if place.chunk is NULL:
+            return None
+        message = place.read(self.formats)
         came[0], attempt[0] = place.came, place.attempt
         self.taken(place, message)
         if place.chunk.count == 0:
@@ -321,6 +397,7 @@ cdef class PackedRow(Backlog):
     cdef int release(self, PackedChunk* chunk, Message message) except -1:
         """A record of the chunk that refers to the message is not in the row any more."""
         chunk.references -= 1
+        self.referred -= message.bytes_held()
         message.drop_holder(self.ledger, self.account)
         Py_DECREF(message)
         return 0
@@ -355,6 +432,9 @@ cdef class PackedRow(Backlog):
         cdef list referred = []
         cdef Py_ssize_t count = chunk.count
         cdef Message message
+        if not self.load(chunk):
+            self.drop_chunk(before, chunk)
+            return before
         if before is not NULL:
             place.begin(chunk)
         rest.formats = self.formats
@@ -365,7 +445,7 @@ cdef class PackedRow(Backlog):
             if message.expires_at <= now or place.came + ttl <= now:
                 found.append((message, place.came, place.attempt))
             else:
-                rest.put(message, place.came, place.attempt)
+                rest.put(message, place.came, place.attempt, chunk.counted // count)    # about
         for message in referred:
             self.release(chunk, message)
         self.ledger.stored_messages -= count - <Py_ssize_t> len(referred)
@@ -388,6 +468,8 @@ cdef class PackedRow(Backlog):
 
     cdef int drop_chunk(self, PackedChunk* before, PackedChunk* chunk) except -1:
         """All of it was read. before: the one before it; NULL: it is the first."""
+        if chunk.place is not NULL:
+            self.free_place(chunk)
         self.charge(-chunk.capacity)
         if before is NULL:
             self.oldest.begin(chunk.next)
@@ -407,6 +489,8 @@ cdef class PackedRow(Backlog):
         cdef Place place = self.oldest.copy()
         cdef Py_ssize_t left = place.chunk.count if place.chunk is not NULL else 0
         while len(found) < most and place.chunk is not NULL:
+            if left and not self.load(place.chunk):
+                break
             if left == 0:
                 place.begin(place.chunk.next)
                 left = place.chunk.count if place.chunk is not NULL else 0

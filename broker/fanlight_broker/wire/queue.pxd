@@ -63,6 +63,7 @@ cdef class Queue:
     cdef bint reads_first(self) except -1
     cdef bint left(self, Flight flight, Py_ssize_t size) except -1
     cdef int fetch(self, double now) except -1
+    cdef int settle_losses(self) except -1
     cdef int come_in(self, Flight flight, double now) except -1
     cdef int unpacked(self, Message message, double came, uint32_t attempt, double now) except -1
     cdef int lose(self, Flight flight, Discard why) except -1

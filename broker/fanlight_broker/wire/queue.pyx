@@ -136,7 +136,7 @@ cdef class Queue:
         if backlog.at_hand:
             if self.priorities or (backlog.length == 0 and self.length < backlog.head):
                 return False
-            (<PackedRow> backlog).put(flight.message, flight.since, flight.attempt)
+            (<PackedRow> backlog).put(flight.message, flight.since, flight.attempt, size)
             return self.left(flight, size)
         if self.group is None and self.ledger.stored < self.ledger.stored_limit // 4:
             heads = HEADS
@@ -383,7 +383,22 @@ cdef class Queue:
         while row.length and len(self.flights) < row.head and most:
             most -= 1
             message = row.read(&came, &attempt)
+            if message is None:
+                break
             self.unpacked(message, came, attempt, now)
+        return self.settle_losses()
+
+    cdef int settle_losses(self) except -1:
+        """Messages of a packed row could not be read from the disk."""
+        cdef PackedRow row = <PackedRow> self.backlog
+        if row.lost:
+            self.length -= row.lost
+            self.nbytes -= row.lost_counted
+            self.dropped += row.lost
+            self.ledger.dropped_queue += row.lost
+            if self.group is not None:
+                self.group.discarded_unread(row.lost)
+            row.lost = row.lost_counted = 0
         return 0
 
     cdef int unpacked(self, Message message, double came, uint32_t attempt, double now) except -1:

@@ -18,6 +18,8 @@ from tests.broker.wire.test_journal import Records
 class Journal:
     """A plain image of what was reported. Sessions that expire with their connection are not kept."""
 
+    pages = None
+
     def __init__(self) -> None:
         self.position = JournalPosition()
         self.sessions: dict[str, tuple[float, bool, bool]] = {}  # name -> expiry, connected, has a will

@@ -1,9 +1,11 @@
 """A queue that packs what waits far behind is the same queue as one that keeps all of it as objects."""
 
 from math import inf
+from pathlib import Path
 from sys import getrefcount
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +14,7 @@ from fanlight_broker.protocols.amqp.content_frames import DeliverWriter
 from fanlight_broker.protocols.amqp.fields import SYNTAX, pack_fields
 from fanlight_broker.protocols.amqp.format import FORMAT, AmqpDeliveryFormat
 from fanlight_broker.protocols.native.format import FORMAT as OTHER_FORMAT
+from fanlight_broker.storage.page_file import UNIT, PageFile, PagePlace
 from fanlight_broker.wire.allocator import blocks_in_use
 from fanlight_broker.wire.expiry import expire
 from fanlight_broker.wire.fanout import publish
@@ -31,14 +34,17 @@ FIELDS = [pack_fields("", "q", b"\0\0"), pack_fields("e", "q", b"\x10\0\1"), b""
 
 
 class World:
-    """packed: the queue packs; else all of it is objects, as the other is compared with."""
+    """packed: the queue packs; else all of it is objects. pages: chunks that are full go there."""
 
-    def __init__(self, *, packed: bool, messages_max: int, drop_oldest: bool, in_order: bool, ttl: float) -> None:
+    def __init__(
+        self, *, packed: bool, messages_max: int, drop_oldest: bool, in_order: bool, ttl: float,
+        pages: PageFile | None = None,
+    ) -> None:
         self.ledger, self.account = Ledger(1 << 30, lambda: None, 1 << 30), Account()
         self.queue = Queue(self.ledger, messages_max, 20_000, drop_oldest, self.account)
         self.queue.in_order, self.queue.ttl = in_order, ttl
         if packed:
-            self.queue.backlog = PackedRow(self.ledger, self.account, CHUNK_BYTES)
+            self.queue.backlog = PackedRow(self.ledger, self.account, CHUNK_BYTES, pages)
             self.queue.backlog.head = HEAD
         self.named = NamedQueue("q", self.queue)
         self.named.buries = True
@@ -104,6 +110,13 @@ class World:
     def waiting(self) -> list[Any]:
         return [(all_of(message), attempt, since) for message, attempt, since in peek(self.queue, 1_000)]
 
+    def alive(self) -> list[Any]:
+        """What waits and has not expired."""
+        return [
+            each for each, (message, _, since) in zip(self.waiting(), peek(self.queue, 1_000), strict=True)
+            if message.expires_at > self.now and since + self.queue.ttl > self.now
+        ]
+
     def seen(self) -> dict[str, Any]:
         queue, named = self.queue, self.named
         return {
@@ -118,7 +131,16 @@ class World:
         row = self.queue.backlog
         assert isinstance(row, PackedRow)
         assert len(self.queue.waiting()) + row.length == len(self.queue)
-        assert bool(row.held) == bool(row.length), "a chunk is kept as long as something is in it"
+        assert bool(row.held + row.paged) == bool(row.length), "a chunk is kept as long as something is in it"
+
+
+def close(paged: World) -> None:
+    """All was taken: the file is as small as it was."""
+    row = paged.queue.backlog
+    assert isinstance(row, PackedRow)
+    assert isinstance(row.pages, PageFile)
+    assert (row.paged, row.pages.nbytes) == (0, 0)
+    row.pages.close()
 
 
 def all_of(message: Message) -> tuple[Any, ...]:
@@ -134,56 +156,74 @@ ACTIONS = [
 STEPS = st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 40)), max_size=40)
 
 
-def both(**options: Any) -> tuple[World, World]:
-    return World(packed=False, **options), World(packed=True, **options)
+def all_three(folder: Path, **options: Any) -> tuple[World, World, World]:
+    """Objects, packed, and packed on a disk."""
+    pages = PageFile(folder, 1 << 30, 0)
+    return World(packed=False, **options), World(packed=True, **options), World(packed=True, pages=pages, **options)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pages")
 
 
 @settings(max_examples=200, deadline=None)
 @given(STEPS, st.integers(1, 60), st.booleans(), st.sampled_from([inf, 0.0, 3.0]))
 def test_a_queue_that_packs_does_what_one_of_objects_does(
-    steps: list[tuple[str, int]], messages_max: int, drop_oldest: bool, ttl: float
+    folder: Path, steps: list[tuple[str, int]], messages_max: int, drop_oldest: bool, ttl: float
 ) -> None:
-    plain, packed = both(messages_max=messages_max, drop_oldest=drop_oldest, in_order=True, ttl=ttl)
+    worlds = all_three(folder, messages_max=messages_max, drop_oldest=drop_oldest, in_order=True, ttl=ttl)
+    plain, packed, paged = worlds
     for step in steps:
-        plain.act(*step)
-        packed.act(*step)
-        assert packed.seen() == plain.seen()
-        packed.check_memory()
-    for each in (plain, packed):
+        for each in worlds:
+            each.act(*step)
+        seen = plain.seen()
+        for each in (packed, paged):
+            assert each.seen() == seen
+            each.check_memory()
+    for each in worlds:
         each.named.close()
         while each.named.drop(7):
             pass
         assert (each.ledger.stored, each.ledger.stored_messages, each.account.stored) == (0, 0, 0)
     assert packed.queue.backlog is not None
     assert packed.queue.backlog.length == 0
+    close(paged)
 
 
 @settings(max_examples=100, deadline=None)
 @given(STEPS, st.booleans(), st.sampled_from([inf, 3.0]))
 def test_what_expires_leaves_both_at_any_place(
-    steps: list[tuple[str, int]], drop_oldest: bool, ttl: float
+    folder: Path, steps: list[tuple[str, int]], drop_oldest: bool, ttl: float
 ) -> None:
-    plain, packed = both(messages_max=10_000, drop_oldest=drop_oldest, in_order=False, ttl=ttl)
-    dead: dict[World, list[bytes]] = {plain: [], packed: []}
+    worlds = all_three(folder, messages_max=10_000, drop_oldest=drop_oldest, in_order=False, ttl=ttl)
+    plain, packed, paged = worlds
+    for each in worlds:
+        each.queue.bytes_max = 1 << 30  # what has expired, and nobody has looked at, is there in one and not in another
+    dead: dict[World, list[bytes]] = {each: [] for each in worlds}
     for what, nth in steps:
         if what in ("purge", "shorten"):
             continue
-        for each in (plain, packed):
+        for each in worlds:
             each.act(what, nth)
             dead[each] += [message.payload for message, *_ in each.named.exhume(1_000)]
-        assert packed.said == plain.said
-        assert packed.waiting() == plain.waiting()
-        packed.check_memory()
-    for each in (plain, packed):
+        alive = plain.alive() if nth % 3 else None  # a look reads what is on the disk
+        for each in (packed, paged):
+            assert each.said == plain.said
+            assert alive is None or each.alive() == alive
+            each.check_memory()
+    for each in worlds:
         if each.window is not None:
             each.named.remove(each.window, each.now)
         expire(each.queue, each.now)
         for nth in range(2_000):
             each.act("lift", 2 * nth)  # all that is left is taken
         dead[each] += [message.payload for message, *_ in each.named.exhume(1_000)]
-    assert packed.said == plain.said
-    assert sorted(dead[packed]) == sorted(dead[plain])
-    assert len(packed.queue) == len(plain.queue) == 0
+    for each in (packed, paged):
+        assert each.said == plain.said
+        assert sorted(dead[each]) == sorted(dead[plain])
+        assert len(each.queue) == 0
+    close(paged)
 
 
 def test_a_message_of_100_bytes_takes_little_more_while_it_waits() -> None:
@@ -212,3 +252,62 @@ def test_a_row_that_ends_with_messages_in_it_lets_go_of_them() -> None:
     assert lift(world.named, 1.0) is not None
     world.queue.backlog = None
     assert (getrefcount(large), blocks_in_use()) == (references, blocks)
+
+
+def filled(pages: PageFile, count: int) -> World:
+    world = World(packed=True, pages=pages, messages_max=100_000, drop_oldest=False, in_order=True, ttl=inf)
+    world.queue.bytes_max = 1 << 30
+    for number in range(count):
+        publish(world.route, world.ledger, None, Message(FORMAT, b"t", SYNTAX, b"%0100d" % number, fields=FIELDS[0]))
+    return world
+
+
+def taken(world: World) -> list[int]:
+    found = []
+    while (lifted := lift(world.named, 1.0)) is not None:
+        assert lifted.message is not None
+        found.append(int(lifted.message.payload))
+        carry_off(world.named, lifted)
+    return found
+
+
+def test_a_long_queue_is_on_the_disk_and_comes_back_in_order(tmp_path: Path) -> None:
+    pages = PageFile(tmp_path, 1 << 30, 0)
+    world = filled(pages, 2_000)
+    row = world.queue.backlog
+    assert isinstance(row, PackedRow)
+    assert row.paged > 200_000
+    assert world.ledger.stored == world.account.stored < 20_000
+    assert list(tmp_path.iterdir()) == [], "the file has no name"
+    assert taken(world) == list(range(2_000))
+    assert (world.ledger.stored, world.ledger.stored_messages, pages.nbytes) == (0, 0, 0)
+
+
+def test_what_a_disk_has_no_room_for_stays_in_memory(tmp_path: Path) -> None:
+    pages = PageFile(tmp_path, 3 * UNIT, 0)
+    world = filled(pages, 500)
+    assert pages.nbytes == 3 * UNIT
+    assert world.ledger.stored > 30_000
+    assert taken(world) == list(range(500))
+    full = PageFile(tmp_path, 1 << 30, 1 << 62)  # nothing is free
+    assert taken(filled(full, 100)) == list(range(100))
+    assert full.nbytes == 0
+
+
+def test_a_chunk_that_cannot_be_read_is_lost_and_counted_and_the_others_come(tmp_path: Path) -> None:
+    pages = PageFile(tmp_path, 1 << 30, 0)
+    world = filled(pages, 300)
+    read, broken = pages.read, set[PagePlace]()
+
+    def read_some(place: PagePlace, size: int) -> bytes | None:
+        if not broken:
+            broken.add(place)
+        return read(place._replace(checksum=place.checksum ^ (place in broken)), size)
+
+    pages.read = read_some  # type: ignore[method-assign]
+    found = taken(world)
+    lost = 300 - len(found)
+    assert 10 < lost < 30
+    assert found == sorted(found)
+    assert (world.queue.dropped, world.named.discards, pages.unreadable) == (lost, lost, 1)
+    assert (len(world.queue), world.queue.nbytes, world.ledger.stored) == (0, 0, 0)
