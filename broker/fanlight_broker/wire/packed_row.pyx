@@ -173,8 +173,6 @@ cdef class PackedRow(Backlog):
             self.account.count_for_all(octets)
         return 0
 
-    # -- written ----------------------------------------------------------------------------------------------------
-
     cdef int put(self, Message message, double came, uint32_t attempt, Py_ssize_t counted) except -1:
         """As the last. A message that borrows its octets is copied. counted: its bytes in the queue."""
         cdef Py_ssize_t inside = message.payload_at - message.fields_at
@@ -314,8 +312,6 @@ cdef class PackedRow(Backlog):
         self.tail = chunk
         return data
 
-    # -- on the disk ------------------------------------------------------------------------------------------------
-
     cdef int page_out(self, PackedChunk* chunk) except -1:
         """Write a full chunk to the disk, unless it is being read, or refers to messages; it stays if that fails."""
         if chunk is self.oldest.chunk or chunk.references or chunk.place is not NULL:
@@ -367,8 +363,6 @@ cdef class PackedRow(Backlog):
         Py_DECREF(place)
         self.pages.free(place)
         return 0
-
-    # -- read -------------------------------------------------------------------------------------------------------
 
     cdef Message read(self, double* came, uint32_t* attempt):
         """Take out the oldest. None: what was there is lost."""
