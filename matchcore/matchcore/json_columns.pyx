@@ -10,6 +10,7 @@
 A row is odd where its octets are no JSON object (RFC 8259, as json_body has it), where a value is not of its key's
 kind, where a key is there twice, has an escape or is none of those here (unless its value is null), and where what it
 has is larger than is read here. Of an odd row nothing is known: whoever asks reads it otherwise, and finds out why.
+Drawn in json_columns.pxd.
 
 Objects of one publisher have their keys in one order. So each key is compared with the one that was behind the last
 before; one that is another is looked up in a table.
@@ -52,18 +53,6 @@ KINDS = ("boolean", "integer", "real", "text", "presence")
 PRESENT = (None, "boolean", "number", "string", "array", "object")
 KEYS_MOST = MOST
 
-cdef struct Key:
-    const char* name
-    Py_ssize_t size
-    int64_t row            # in which it was last
-    uint8_t kind
-    uint8_t* valid         # bits
-    uint8_t* bits          # of BOOLEAN
-    int64_t* integers      # of INTEGER; of TEXT two: where it begins, and its size, below 0 if it has escapes
-    double* reals
-    uint8_t* present
-
-
 cdef inline uint32_t _hash(const char* name, Py_ssize_t size) noexcept nogil:
     cdef uint32_t hash = 2166136261
     cdef Py_ssize_t i
@@ -76,16 +65,83 @@ cdef inline void _set(uint8_t* bits, int64_t at) noexcept nogil:
     bits[at >> 3] |= <uint8_t> (1 << (at & 7))
 
 
+cdef inline int _number(JsonColumns self, const JsonString* name, int next) noexcept nogil:
+    """Of the key of that name, which may be `next`; -1: there is no such."""
+    cdef const JsonKey* key
+    cdef uint32_t slot
+    if next < self.count:
+        key = &self.keys[next]
+        if key.size == name.size and memcmp(key.name, name.at, name.size) == 0:
+            return next
+    slot = _hash(<const char*> name.at, name.size) & (SLOTS - 1)
+    while self.slots[slot] != 0:
+        key = &self.keys[self.slots[slot] - 1]
+        if key.size == name.size and memcmp(key.name, name.at, name.size) == 0:
+            return self.slots[slot] - 1
+        slot = (slot + 1) & (SLOTS - 1)
+    return -1
+
+
+cdef inline const uint8_t* _passed(const uint8_t* at, const uint8_t* end) noexcept nogil:
+    """Behind the null of a key that is not here; NULL: it is no null."""
+    return at + 4 if end - at >= 4 and memcmp(at, b"null", 4) == 0 else NULL
+
+
+cdef inline const uint8_t* _value(
+    JsonKey* key, const uint8_t* at, const uint8_t* end, const uint8_t* text, int64_t row
+) noexcept nogil:
+    """Behind the value of a key, which is kept; NULL: it is not of its kind."""
+    cdef const uint8_t* begin = at
+    cdef JsonString string
+    cdef Field found
+    cdef BodyFault fault
+    cdef uint8_t kind = key.kind
+    if at[0] == c"{" or at[0] == c"[":
+        if kind != PRESENCE:
+            return NULL
+        at = pass_container(at, end, LEVELS, &fault)
+        key.present[row] = 5 if begin[0] == c"{" else 4
+        return at if at is not NULL and at - begin <= PASSED_MOST else NULL
+    found.kind = FIELD_ABSENT
+    string.at = NULL
+    at = take_scalar(at, end, &found, &string)
+    if at is NULL:
+        return NULL
+    if string.at is not NULL:
+        if kind == TEXT:
+            key.integers[2 * row] = string.at - text
+            key.integers[2 * row + 1] = -1 - string.size if string.escaped else string.size
+            _set(key.valid, row)
+            return at
+        if kind == PRESENCE:
+            key.present[row] = 3
+            return at
+        return NULL
+    if found.kind == FIELD_ABSENT:
+        # null, or a number that no float is as large as.
+        return at if begin[0] == c"n" else NULL
+    if kind == REAL and found.kind == FIELD_FLOAT:
+        key.reals[row] = found.real
+    elif kind == REAL and found.kind == FIELD_INTEGER:
+        key.reals[row] = <double> found.integer
+    elif kind == INTEGER and found.kind == FIELD_INTEGER:
+        key.integers[row] = found.integer
+    elif kind == BOOLEAN and found.kind == FIELD_BOOLEAN:
+        if begin[0] == c"t":
+            _set(key.bits, row)
+    elif kind == PRESENCE:
+        key.present[row] = 1 if found.kind == FIELD_BOOLEAN else 2
+        return at
+    else:
+        return NULL
+    _set(key.valid, row)
+    return at
+
+
 cdef class JsonColumns:
     """keys   different ones, in UTF-8; KEYS_MOST at most
     kinds     of each a number of KINDS
     """
-
-    cdef:
-        Key* keys
-        uint16_t* slots        # numbers of keys from 1, by their hashes
-        int count
-        tuple names            # which own their octets
 
     def __cinit__(self, object keys, object kinds):
         cdef int number
@@ -94,11 +150,11 @@ cdef class JsonColumns:
         self.names = tuple(keys)
         kinds = bytes(kinds)
         if len(self.names) != len(kinds) or len(self.names) > MOST or len(set(self.names)) < len(self.names):
-            raise ValueError(f"{len(self.names)} keys and {len(kinds)} kinds: as many, and {MOST} different ones at most")
+            raise ValueError(f"{len(self.names)} keys and {len(kinds)} kinds: as many of both, and {MOST} at most")
         if kinds and max(kinds) > PRESENCE:
             raise ValueError(f"{max(kinds)} is no kind: {PRESENCE} is the last")
         self.count = <int> len(self.names)
-        self.keys = <Key*> PyMem_Calloc(self.count or 1, sizeof(Key))
+        self.keys = <JsonKey*> PyMem_Calloc(self.count or 1, sizeof(JsonKey))
         self.slots = <uint16_t*> PyMem_Calloc(SLOTS, sizeof(uint16_t))
         if self.keys == NULL or self.slots == NULL:
             raise MemoryError
@@ -149,7 +205,7 @@ cdef class JsonColumns:
 
     cdef tuple _room(self, int number, Py_ssize_t rows):
         """Arrays for the values of a key, which keep their memory. All are absent so far."""
-        cdef Key* key = &self.keys[number]
+        cdef JsonKey* key = &self.keys[number]
         cdef uint8_t[::1] octets
         cdef int64_t[::1] integers
         cdef double[::1] reals
@@ -182,7 +238,7 @@ cdef class JsonColumns:
         cdef const uint8_t* end = text + stop
         cdef JsonString name
         cdef int next = 0, number
-        cdef Key* key
+        cdef JsonKey* key
         at = pass_blanks(at, end)
         if at >= end or at[0] != c"{":
             return False
@@ -193,16 +249,16 @@ cdef class JsonColumns:
             at = take_name(at, end, &name)
             if at is NULL or name.escaped:
                 return False
-            number = self._number(&name, next)
+            number = _number(self, &name, next)
             if number < 0:
-                at = self._passed(at, end)
+                at = _passed(at, end)
             else:
                 next = number + 1
                 key = &self.keys[number]
                 if key.row == row:
                     return False
                 key.row = row
-                at = self._value(key, at, end, text, row)
+                at = _value(key, at, end, text, row)
             if at is NULL:
                 return False
             at = pass_blanks(at, end)
@@ -214,79 +270,9 @@ cdef class JsonColumns:
                 return False
             at = pass_blanks(at + 1, end)
 
-    cdef inline int _number(self, const JsonString* name, int next) noexcept nogil:
-        """Of the key of that name, which may be `next`; -1: there is no such."""
-        cdef const Key* key
-        cdef uint32_t slot
-        if next < self.count:
-            key = &self.keys[next]
-            if key.size == name.size and memcmp(key.name, name.at, name.size) == 0:
-                return next
-        slot = _hash(<const char*> name.at, name.size) & (SLOTS - 1)
-        while self.slots[slot] != 0:
-            key = &self.keys[self.slots[slot] - 1]
-            if key.size == name.size and memcmp(key.name, name.at, name.size) == 0:
-                return self.slots[slot] - 1
-            slot = (slot + 1) & (SLOTS - 1)
-        return -1
-
-    cdef inline const uint8_t* _passed(self, const uint8_t* at, const uint8_t* end) noexcept nogil:
-        """Behind the null of a key that is not here; NULL: it is no null."""
-        return at + 4 if end - at >= 4 and memcmp(at, b"null", 4) == 0 else NULL
-
-    cdef inline const uint8_t* _value(
-        self, Key* key, const uint8_t* at, const uint8_t* end, const uint8_t* text, int64_t row
-    ) noexcept nogil:
-        """Behind the value of a key, which is kept; NULL: it is not of its kind."""
-        cdef const uint8_t* begin = at
-        cdef JsonString string
-        cdef Field found
-        cdef BodyFault fault
-        cdef uint8_t kind = key.kind
-        if at[0] == c"{" or at[0] == c"[":
-            if kind != PRESENCE:
-                return NULL
-            at = pass_container(at, end, LEVELS, &fault)
-            key.present[row] = 5 if begin[0] == c"{" else 4
-            return at if at is not NULL and at - begin <= PASSED_MOST else NULL
-        found.kind = FIELD_ABSENT
-        string.at = NULL
-        at = take_scalar(at, end, &found, &string)
-        if at is NULL:
-            return NULL
-        if string.at is not NULL:
-            if kind == TEXT:
-                key.integers[2 * row] = string.at - text
-                key.integers[2 * row + 1] = -1 - string.size if string.escaped else string.size
-                _set(key.valid, row)
-                return at
-            if kind == PRESENCE:
-                key.present[row] = 3
-                return at
-            return NULL
-        if found.kind == FIELD_ABSENT:
-            # null, or a number that no float is as large as.
-            return at if begin[0] == c"n" else NULL
-        if kind == REAL and found.kind == FIELD_FLOAT:
-            key.reals[row] = found.real
-        elif kind == REAL and found.kind == FIELD_INTEGER:
-            key.reals[row] = <double> found.integer
-        elif kind == INTEGER and found.kind == FIELD_INTEGER:
-            key.integers[row] = found.integer
-        elif kind == BOOLEAN and found.kind == FIELD_BOOLEAN:
-            if begin[0] == c"t":
-                _set(key.bits, row)
-        elif kind == PRESENCE:
-            key.present[row] = 1 if found.kind == FIELD_BOOLEAN else 2
-            return at
-        else:
-            return NULL
-        _set(key.valid, row)
-        return at
-
     cdef tuple _texts(self, int number, tuple room, const uint8_t* text, uint8_t[::1] odd):
         """The texts of a key, one behind the other; a row with half of a surrogate pair becomes odd."""
-        cdef Key* key = &self.keys[number]
+        cdef JsonKey* key = &self.keys[number]
         cdef Py_ssize_t rows = odd.shape[0], size
         cdef int64_t row, total = 0
         cdef int32_t[::1] ends
