@@ -3,6 +3,7 @@
 import json
 import math
 import random
+from datetime import date
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 pa: Any = pytest.importorskip("pyarrow")
 
-TYPES = {"i": "bigint", "n": "int", "d": "double", "b": "boolean", "s": "string", "l": "array<bigint>",
+TYPES = {"i": "bigint", "n": "int", "d": "double", "b": "boolean", "s": "string", "t": "date", "l": "array<bigint>",
          "o": "struct<x: double, y: string>"}  # fmt: skip
 FLAT = {name: kind for name, kind in TYPES.items() if name not in "lo"}  # which compiled code reads
 BIG = 2**63
@@ -21,6 +22,7 @@ SCALARS = st.none() | st.booleans() | NUMBERS | TEXTS
 VALUES = SCALARS | st.lists(SCALARS, max_size=3) | st.dictionaries(st.sampled_from("xyz"), SCALARS, max_size=3)
 FITTING = {
     "i": st.integers(-BIG, BIG - 1), "n": st.integers(-(2**31), 2**31 - 1), "b": st.booleans(), "s": TEXTS,
+    "t": st.dates().map(str),
     "d": st.floats(allow_nan=False, allow_infinity=False) | st.integers(-100, 100),
     "l": st.lists(st.none() | st.integers(-9, 9), max_size=3),
     "o": st.fixed_dictionaries({}, optional={"x": st.none() | st.floats(-9, 9), "y": st.none() | TEXTS}),
@@ -82,6 +84,8 @@ def oracle(payload: bytes, types: dict[str, str] = TYPES) -> tuple[dict[str, Any
             good = type(value) is int and -bound <= value < bound
         elif name == "d":
             good, row[name] = real(value)
+        elif name == "t":
+            good, row[name] = day(value)
         elif name in "bs":
             good = type(value) is (bool if name == "b" else str) and encodable(value)
         elif name == "l":
@@ -106,6 +110,13 @@ def real(value: Any) -> tuple[bool, float | None]:
     try:
         return math.isfinite(float(value)), float(value)
     except OverflowError:
+        return False, None
+
+
+def day(value: Any) -> tuple[bool, Any]:
+    try:
+        return True, date.fromisoformat(value if len(value) == 10 else "")
+    except (TypeError, ValueError):
         return False, None
 
 

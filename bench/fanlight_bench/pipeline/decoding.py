@@ -32,6 +32,7 @@ FIELDS = {
     "symbol": "string", "open": "double", "high": "double", "low": "double", "close": "double", "volume": "bigint",
     "trades": "bigint", "halted": "boolean", "currency": "string", "seq": "bigint",
 }  # fmt: skip
+SCHEMA = "_topic STRING, _problem STRING, " + ", ".join(f"{name} {kind}" for name, kind in FIELDS.items())
 COLUMNS = ["_topic", *FIELDS]
 DECODER = '[[decoder]]\ntable = "quotes"\nfilter = "#"\nformat = "json"\n[decoder.fields]\n' + "".join(
     f'{name} = "{kind}"\n' for name, kind in FIELDS.items()
@@ -56,7 +57,7 @@ def groups(bench: Bench) -> Iterator[PipelineGroup]:
         read = session.read.format("fanlight")
         payloads = read.schema("topic STRING, value BINARY").load(str(archive))
         given = session.read.format("fanlight").schema("topic STRING, syntax STRING, value BINARY").load(str(archive))
-        source = session.read.format("fanlight").option("decoders", str(decoders)).load(str(archive))
+        source = session.read.format("fanlight").option("decoders", str(decoders)).schema(SCHEMA).load(str(archive))
         return {
             "payloads": payloads,
             "decoders": tables.rows(source).select(COLUMNS),

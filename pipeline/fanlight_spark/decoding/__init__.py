@@ -3,9 +3,10 @@
     file           decoders.toml                          table        a batch of messages to one of a table
     type_names     types of columns as text               times        ISO 8601 and numbers to instants
     fields         what a decoder makes of a payload      records      records of Python to columns, strictly
-    json_rows      JSON, by Arrow where it can            row_formats  MessagePack, CSV, text
+    json_rows      JSON, quickly where it can             json_flat    the same, compiled
+    row_formats    MessagePack, CSV, text
     avro_rows, protobuf_rows    formats with a schema of their own
-    infer          a decoder out of examples
+    inferring      what payloads have in them         proposing     decoders out of that, as text of a file
 
 Nothing here needs Spark. docs/decisions/0032-decoders.md says why it is as it is.
 """

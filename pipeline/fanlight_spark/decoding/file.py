@@ -31,8 +31,11 @@ from fanlight_spark.decoding.type_names import TIMESTAMP, type_of
 from fanlight_spark.topics import index_of
 
 FORMATS: Final = ("json", "msgpack", "csv", "avro", "protobuf", "text")
+WITH_SCHEMA: Final = ("avro", "protobuf")  # which say themselves what they have
 FIELDS_MAX: Final = 1_000
 FILE_MAX: Final = 1 << 20  # bytes
+#: What to do about a decoder without fields.
+INFER: Final = "`python -m fanlight_spark.jobs.infer ARCHIVE --decoders FILE` finds them in an archive"
 #: Columns of a decoded table that are of the message, not of its payload.
 MESSAGE_COLUMNS: Final = ("_topic", "_timestamp", "_offset", "_problem", "_value", "_drift")
 _KEYS: Final = ("table", "filter", "syntax", "format", "words", "time", "fields")
@@ -92,17 +95,17 @@ class Decoders(Mapping[str, Decoder]):
         return self[table]
 
 
-def load(path: str | os.PathLike[str]) -> Decoders:
-    """Read a file. Raises InvalidDecoders."""
+def load(path: str | os.PathLike[str], *, complete: bool = True) -> Decoders:
+    """Read a file. complete: a decoder without fields is an error. Raises InvalidDecoders."""
     place = Path(path)
     try:
         text = file_text(place, FILE_MAX)
     except ValueError as error:
         raise InvalidDecoders(str(error)) from None
-    return parse(text, str(path), place.parent)
+    return parse(text, str(path), place.parent, complete=complete)
 
 
-def parse(text: str, name: str = "decoders", folder: Path = Path()) -> Decoders:
+def parse(text: str, name: str = "decoders", folder: Path = Path(), *, complete: bool = True) -> Decoders:
     """Read a text. folder: where the files are that it names. Raises InvalidDecoders."""
     try:
         tables = tomllib.loads(text)
@@ -116,7 +119,7 @@ def parse(text: str, name: str = "decoders", folder: Path = Path()) -> Decoders:
         table = entry.get("table") if isinstance(entry, dict) else None
         where = f"{name}: decoder {table if isinstance(table, str) else number}"
         try:
-            decoder = _decoder(entry, folder)
+            decoder = _decoder(entry, folder, complete)
         except (ValueError, OSError, matchcore.InvalidFilter) as error:
             raise InvalidDecoders(f"{where}: {error}") from error
         if decoder.table in found:
@@ -125,7 +128,7 @@ def parse(text: str, name: str = "decoders", folder: Path = Path()) -> Decoders:
     return Decoders(found, name)
 
 
-def _decoder(entry: Any, folder: Path) -> Decoder:
+def _decoder(entry: Any, folder: Path, complete: bool) -> Decoder:
     if not isinstance(entry, dict):
         raise ValueError("it is a table [[decoder]]")
     format = _text(entry, "format", FORMATS)
@@ -139,13 +142,19 @@ def _decoder(entry: Any, folder: Path) -> Decoder:
     if not isinstance(given, dict) or len(given) > FIELDS_MAX:
         raise ValueError(f"fields: a table of {FIELDS_MAX:,} at most")
     fields = tuple(_field(name, each) for name, each in given.items())
+    if not fields and format not in WITH_SCHEMA and complete:
+        raise ValueError(f"it has no fields, which a decoder of {format} needs; {INFER}")
     fields, settings = _of_format(format, fields, settings, folder)
     words = _words(entry.get("words", {}))
     _distinct([*words, *(each.name for each in fields)])
     if len({each.key for each in fields}) < len(fields):
         raise ValueError("fields: two of them have one key")
     time = _text(entry, "time", None, "") or None
-    if time is not None and time not in [each.name for each in fields if each.type == TIMESTAMP]:
+    if (
+        time is not None
+        and (fields or complete)
+        and time not in [each.name for each in fields if each.type == TIMESTAMP]
+    ):
         raise ValueError(f"time: {time!r} is no field of the type timestamp")
     return Decoder(_name("table", _text(entry, "table")), filter, syntax, format, words, time, fields, settings)
 
@@ -162,9 +171,7 @@ def _of_format(
         from fanlight_spark.decoding import protobuf_rows
 
         return protobuf_rows.described(fields, settings, folder)
-    if not fields:
-        raise ValueError(f"fields: a decoder of {format} names those that it has; the job `infer` proposes them")
-    if format == "text" and (len(fields) != 1 or fields[0].type != pa.string()):
+    if format == "text" and fields and (len(fields) != 1 or fields[0].type != pa.string()):
         raise ValueError("fields: of text there is one, a string")
     if format == "json" and any(_has_binary(each.type) for each in fields):
         raise ValueError("fields: JSON has no binary; take string, and unbase64() or unhex() in SQL")

@@ -232,6 +232,8 @@ def _as_read(field: Field) -> Any:
     """The type that Arrow is to read; None: it has no such, or not with our meaning."""
     if is_time(field):
         return pa.string() if field.unit is None else pa.float64() if field.unit in FLOATING else pa.int64()
+    if pa.types.is_date(field.type):
+        return pa.string()
     return _plain_type(field.type)
 
 
@@ -257,8 +259,10 @@ def _made(field: Field, column: Any) -> tuple[Any, Any]:
         return made, pc.equal(pc.is_null(made), pc.is_null(column)).to_numpy(zero_copy_only=False)
     if column.type == field.type:
         return column, None
+    if pa.types.is_date(field.type):
+        return _cast(field, column)
     if _has(field.type, lambda kind: kind in (pa.int32(), pa.float32())) and pa.types.is_nested(field.type):
-        return _cast_nested(field, column)
+        return _cast(field, column)
     if field.type == pa.int32():
         fits = pc.and_(pc.greater_equal(column, -(2**31)), pc.less(column, 2**31))
     else:
@@ -268,11 +272,12 @@ def _made(field: Field, column: Any) -> tuple[Any, Any]:
     return made, right.to_numpy(zero_copy_only=False)
 
 
-def _cast_nested(field: Field, column: Any) -> tuple[Any, Any]:
+def _cast(field: Field, column: Any) -> tuple[Any, Any]:
+    """All of it, or nothing: then Python reads these rows."""
     try:
         return column.cast(field.type), None
     except pa.ArrowInvalid:
-        return pa.nulls(len(column), field.type), np.zeros(len(column), dtype=bool)
+        return pa.nulls(len(column), field.type), pc.is_null(column).to_numpy(zero_copy_only=False)
 
 
 def _not_finite(column: Any) -> bool:

@@ -10,6 +10,7 @@
     recipients    who got it: subscriptions as they were when each message passed
     subscriptions what could go: redundant ones, ones that could be one, ones that never match
     headways      how long after each other vehicles pass the same place
+    infer         fields of decoders, found in an archive; without Spark
     silence       what fell silent, or is not as it was: topics and publishers against their own history
 
 docs/pipeline-jobs.md is the page for users.
