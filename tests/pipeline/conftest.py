@@ -4,6 +4,7 @@ A test module imports from pyspark, and from what imports it, inside its tests o
 not installed, and each test that asks for `spark` is skipped with the reason.
 """
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,14 +33,24 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every report that a job has written in this session, by its test: test_written_pages.py looks at them."""
-    return tmp_path_factory.mktemp("pages")
+    """Every report that a job has written, by its test: test_written_pages.py looks at them.
+
+    Workers that run side by side share it. Beside the pages: `<file of tests>.tested<worker>`, of each that was run.
+    """
+    own = tmp_path_factory.mktemp("pages")
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return own
+    shared = tmp_path_factory.getbasetemp().parent / "pages"
+    shared.mkdir(exist_ok=True)
+    return shared
 
 
 @pytest.fixture(autouse=True)
 def _pages_kept(request: pytest.FixtureRequest, pages: Path) -> Iterator[None]:
     folder = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
     yield
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    (pages / f"{Path(request.node.path).stem}.tested{worker}").touch()
     for number, page in enumerate(folder.rglob("report.html") if folder else ()):
         name = f"{Path(request.node.path).stem}-{request.node.name[:40]}-{number}.html"
         shutil.copyfile(page, pages / name.replace("/", "_"))
