@@ -167,7 +167,7 @@ class RouterMachine(RuleBasedStateMachine):
                 assert self.broker.routes not in gc.get_referrers(subscription)
 
 
-RouterMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)
+RouterMachine.TestCase.settings = settings(max_examples=20, stateful_step_count=40, deadline=None)
 TestRouterAgainstTheOracle = RouterMachine.TestCase
 
 

@@ -70,7 +70,7 @@ def expected(
     return found._replace(by_content=table.by_content) if found.rule else table
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     tables(), rows(), defaults, askers,
     st.lists(st.tuples(topics(), st.sampled_from(sorted(ON_TOPICS))), min_size=1, max_size=5), st.sampled_from(FIELDS),
@@ -84,7 +84,7 @@ def test_decisions_are_those_of_the_two_lists(rules, own, effects, asker, asked,
         assert grant.decide(action) == expected(rules, listed(own), effects, asker, action, "", "amqp", None)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(tables(), rows(), defaults, askers, st.lists(filters(names=False), min_size=1, max_size=3), st.randoms())
 def test_a_filter_that_is_allowed_sees_no_topic_that_is_denied(rules, own, effects, asker, asked, dice) -> None:  # type: ignore[no-untyped-def]
     grant = table_of(rules, effects).grant_of(with_own(asker, own))

@@ -104,7 +104,7 @@ def table_of(rules: list[PermissionRule], effects: dict[Action, bool] | None = N
     return compile_permissions(PermissionFile(rules, effects or CLOSED), "permissions.toml", LIMITS)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     tables(), defaults, askers,
     st.lists(st.tuples(topics(), st.sampled_from(sorted(ON_TOPICS))), min_size=1, max_size=5), st.sampled_from(FIELDS),

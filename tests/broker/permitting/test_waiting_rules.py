@@ -30,7 +30,7 @@ from tests.broker.permitting.test_table_properties import LIMITS, askers, filter
 # -- rules that wait -------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     tables(), st.lists(askers, min_size=1, max_size=4), st.lists(topics(), min_size=1, max_size=3),
     filters(names=False), st.lists(st.integers(0, 3), max_size=12), st.sampled_from([0, 20, 1_024]),
@@ -140,7 +140,7 @@ def test_a_grant_that_everybody_has_left_permits_nothing_by_rules_that_are_gone(
     assert not grant.decide(Action.PUBLISH, b"$x", "mqtt").allowed
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     tables(), st.lists(st.tuples(askers, own_rows()), min_size=2, max_size=4),
     st.lists(topics(), min_size=2, max_size=6), st.lists(filters(names=False), min_size=1, max_size=3),
@@ -218,7 +218,7 @@ CELLS = {
 }  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.sampled_from(list(CELLS)), min_size=1, max_size=5, unique=True),
     st.lists(st.lists(st.integers(0, 6), min_size=0, max_size=6), max_size=12),
@@ -283,7 +283,7 @@ def test_the_order_of_toml_is_kept_and_lines_are_right(tmp_path: Path) -> None:
 # -- names -----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.dictionaries(st.text(max_size=6), st.integers(0, 2**32), max_size=60), st.lists(st.text(max_size=6)))
 def test_names_are_found_and_no_others(known: dict[str, int], others: list[str]) -> None:
     with patch("fanlight_permissions.names.BUCKETS_MIN", 2):
