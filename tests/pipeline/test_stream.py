@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -127,12 +128,12 @@ STUCK = """
 import sys, time
 from fanlight_spark.session import local_session
 
-archive, work = sys.argv[1:]
+archive, work, at = sys.argv[1:]
 session = local_session("stuck", cores=1, quick=True, settings={"spark.local.dir": work})
 
 def wait(batches):
     for batch in batches:
-        if 450 in batch.column("offset").to_pylist():
+        if int(at) in batch.column("offset").to_pylist():
             with open(work + "/reached", "w") as fifo:
                 fifo.write("reached")
             time.sleep(600)
@@ -157,8 +158,13 @@ query.awaitTermination()
 def test_a_query_that_is_killed_inside_a_batch_reads_the_same_again_and_nothing_twice(
     spark: Any, folder: Path, tmp_path: Path
 ) -> None:
-    """SIGKILL to the driver, its JVM and its workers. Between, more is written: the batch must not grow by it."""
-    run_until_stuck(STUCK, folder, tmp_path, work=tmp_path)
+    """SIGKILL to the driver, its JVM and its workers. Between, more is written: the batch must not grow by it.
+
+    kills.py kills this stream and all others many times.
+    """
+    at = random.randrange(350, 700)
+    print("killed at", at)  # pytest shows it of a test that fails
+    run_until_stuck(STUCK, folder, tmp_path, at, work=tmp_path)
     written = sorted((tmp_path / "checkpoint" / "offsets").glob("[0-9]*"))
     assert [path.name for path in written] == ["0", "1"]  # the second batch was begun,
     assert [path.name for path in (tmp_path / "checkpoint" / "commits").glob("[0-9]*")] == ["0"]  # and not ended

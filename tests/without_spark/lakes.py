@@ -1,5 +1,9 @@
 """Archives for tests of tables with a log, and what a run of `compact` does with them."""
 
+import random
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -32,3 +36,15 @@ def run(folder: Path, out: Path, **options: Any) -> list[compacting.Committed]:
 
 def rows_of(out: Path) -> Any:
     return DeltaTable(str(out)).to_pyarrow_table().sort_by("offset")
+
+
+def kill_somewhere(program: str, folder: Path, out: Path, chance: random.Random, lines: int) -> None:
+    """Run a program that writes a line for each commit, and kill it behind one of these, or within the next."""
+    command = [sys.executable, "-c", program, str(folder), str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as killed:
+        assert killed.stdout is not None
+        for _ in range(chance.randrange(1, lines)):
+            killed.stdout.readline()
+        for _ in range(chance.randrange(400_000)):  # some part of a commit's time
+            pass
+        killed.send_signal(signal.SIGKILL)

@@ -1,9 +1,6 @@
 """`compact --format delta`, without Spark: each message once, in one commit with the position, over any kill."""
 
 import random
-import signal
-import subprocess
-import sys
 from datetime import date
 from pathlib import Path
 
@@ -20,7 +17,7 @@ from fanlight_spark.lakehouse.delta import MessagesDelta
 from fanlight_spark.lakehouse.holding import Hold, name_of
 from fanlight_spark.lakehouse.rows import sorted_rows
 from tests.archive.messages import batch
-from tests.without_spark.lakes import filled, rows_of, run
+from tests.without_spark.lakes import filled, kill_somewhere, rows_of, run
 
 
 def test_what_is_closed_becomes_a_delta_table_and_a_repetition_adds_only_what_is_new(tmp_path: Path) -> None:
@@ -175,18 +172,17 @@ for one in compacting.compact(Path(source), opened, lot_bytes=1):
 
 
 def test_killed_at_random_points_every_message_is_there_once(tmp_path: Path) -> None:
+    seed = random.randrange(1 << 32)
+    print("seed", seed)  # pytest shows it of a test that fails
+    kill_delta(tmp_path, kills=3, seed=seed)
+
+
+def kill_delta(work: Path, *, kills: int, seed: int) -> None:
     """SIGKILL after a line of its output, or in the middle of the next commit or merge: the next run goes on there."""
-    folder, out = filled(tmp_path / "archive", 2_000), tmp_path / "out"
-    draw = random.Random(20)
-    for _ in range(4):
-        command = [sys.executable, "-c", KILLED, str(folder), str(out)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as killed:
-            assert killed.stdout is not None
-            for _ in range(draw.randrange(1, 10)):
-                killed.stdout.readline()
-            for _ in range(draw.randrange(400_000)):  # some part of a commit's time
-                pass
-            killed.send_signal(signal.SIGKILL)
+    folder, out = filled(work / "archive", 2_000), work / "out"
+    chance = random.Random(seed)
+    for _ in range(kills):
+        kill_somewhere(KILLED, folder, out, chance, lines=36 // kills)
         if (out / "_delta_log").exists():
             offsets = rows_of(out)["offset"].to_pylist()
             assert offsets == list(range(len(offsets)))
