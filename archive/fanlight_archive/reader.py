@@ -145,6 +145,7 @@ class Archive:
         where: Where | None = None,
         lost: Lost | None = None,
         select: Select | None = None,
+        columns: Sequence[str] | None = None,
     ) -> Iterator[Any]:
         """Batches of the messages from `start` to before `end`, in order, none empty.
 
@@ -153,6 +154,7 @@ class Archive:
         select: which rows of a closed segment, ascending, counted from its first offset: an index knows. What else is
         in the segment is not read, so its damage is not reported. An empty batch stands for each such segment of which
         nothing was read, so that a caller who has other things to do gets to do them.
+        columns: of the batches, in this order; all of them without it. `where` is given all.
         lost: called for messages that are not there, or are damaged; what it does not raise is left out.
         Without it, Gone if `start` is older than the archive, if retention is faster than the reader, or if messages
         are missing; Corrupt if a batch is damaged. Without an end, up to what was there at the last `refresh`.
@@ -160,7 +162,7 @@ class Archive:
         at = self.start if start is None else start
         end = self.end if end is None else min(end, self.end)
         lost = _raised if lost is None else lost
-        rows = since, until, where
+        rows = since, until, where, columns
         if at < self.start and at < end:
             gone = Gone(at, min(self.start, end), "retention has removed them")
             lost(Loss(gone.first, gone.end, gone))
@@ -176,7 +178,7 @@ class Archive:
                 elif chosen:
                     yield from self._read_span(span, at, end, lost, rows, chosen)
                 else:
-                    yield _EMPTY
+                    yield _EMPTY if columns is None else _EMPTY.select(columns)
             reached = span.end
         if self._tail is not None and self._tail.places and self._tail.end > at:
             if reached < min(self._tail.first, end):
@@ -310,15 +312,22 @@ def topics(matches: Callable[[str], bool]) -> Where:
     return mask
 
 
-def within(batch: Any, since: int | None, until: int | None, where: Where | None) -> Any:
+def within(
+    batch: Any, since: int | None, until: int | None, where: Where | None, columns: Sequence[str] | None = None
+) -> Any:
     """The rows of a batch that are asked for; as `Archive.read` has it."""
     if since is not None:
-        batch = batch.filter(pc.greater_equal(_times(batch), since))
+        batch = _filtered(batch, pc.greater_equal(_times(batch), since))
     if until is not None:
-        batch = batch.filter(pc.less(_times(batch), until))
-    if where is not None and batch.num_rows and (mask := where(batch)) is not None:
-        batch = batch.filter(mask)
-    return batch
+        batch = _filtered(batch, pc.less(_times(batch), until))
+    mask = where(batch) if where is not None and batch.num_rows else None
+    if columns is not None:
+        batch = batch.select(columns)  # first: filtering copies all that there is
+    return batch if mask is None else _filtered(batch, mask)
+
+
+def _filtered(batch: Any, mask: Any) -> Any:
+    return batch if mask.true_count == len(mask) else batch.filter(mask)
 
 
 def _times(batch: Any) -> Any:
@@ -348,7 +357,7 @@ def _first_at(segment: Segment, time: int, start: int) -> int | None:
     return unread
 
 
-_Rows = tuple[int | None, int | None, Where | None]  # since, until, where
+_Rows = tuple[int | None, int | None, Where | None, Sequence[str] | None]  # since, until, where, columns
 
 
 _EMPTY = pa.RecordBatch.from_pylist([], schema=SCHEMA)

@@ -30,8 +30,7 @@ from pyspark.sql.types import StructField, StructType
 
 import matchcore
 from fanlight_archive import SCHEMA, Archive
-from fanlight_archive.arrow import pa
-from fanlight_spark import broker, catalog, sink
+from fanlight_spark import broker, catalog, sink, workers
 from fanlight_spark.admission import LIMITS, Admission, Limits
 from fanlight_spark.broker import Address
 from fanlight_spark.lag import Watch, report
@@ -52,7 +51,7 @@ from fanlight_spark.positions import (
 from fanlight_spark.pushdown import Wanted
 from fanlight_spark.remote import ARCHIVE_COLUMNS, DELIVERED, Remote
 from fanlight_spark.selection import Selection, worth_reading
-from fanlight_spark.tables import TableShape, columns_of, decoder_of
+from fanlight_spark.tables import TableShape, columns_of, decoder_of, shaped
 from fanlight_spark.topics import index_of
 from matchcore.selector import Selector
 from matchcore.where import parse_where
@@ -139,6 +138,7 @@ class SourceSettings:
 
     def rows_of(self, part: "Part", wanted: Wanted | None = None) -> Iterator[Any]:
         """The batches of a part, with the columns of the DataFrame."""
+        workers.settle()
         with closing(self.log()) as archive:
             # Once more: what was planned may have gone since.
             first, end = self.bounds.range_of(archive, part.start, part.end)
@@ -149,7 +149,10 @@ class SourceSettings:
             if isinstance(archive, Archive):
                 indexes = selection.indexes(archive)
                 select = None if indexes is None else indexes.select
-                batches = archive.read(first, end, since=since, until=until, where=where, lost=lost, select=select)
+                columns = self.columns.names if self.table is None else self.table.needed
+                batches = archive.read(
+                    first, end, since=since, until=until, where=where, lost=lost, select=select, columns=columns
+                )
             else:
                 batches = archive.read(first, end, since=since, until=until, where=where, lost=lost)
             found = (batch for batch in batches if batch.num_rows)
@@ -157,7 +160,7 @@ class SourceSettings:
                 yield from self.table.batches(found)
                 return
             for batch in found:
-                yield _shaped(batch, self.columns)
+                yield shaped([batch.column(name) for name in self.columns.names], self.columns)
 
 
 @dataclass(frozen=True)
@@ -176,6 +179,7 @@ class Fanlight(DataSource):
         return "fanlight"
 
     def schema(self) -> StructType:
+        workers.settle()
         options, by_catalog = catalog.asked(self.options)
         decoder = decoder_of(known(options, OPTIONS, "source"))
         columns = BROKER_COLUMNS if "url" in options else COLUMNS
@@ -183,6 +187,7 @@ class Fanlight(DataSource):
         return catalog.with_options(columns, options) if by_catalog else columns
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        workers.settle()
         settings = SourceSettings.of(catalog.kept(schema, self.options), schema)
         return PushingReader(settings) if settings.pushdown else BatchReader(settings)
 
@@ -330,9 +335,3 @@ def _columns(schema: StructType, *, of_broker: bool) -> Any:
         if not whole.field(at).type.equals(column.type):
             raise ValueError(f"{column.name} is {whole.field(at).type} in an archive, and not {column.type}")
     return columns
-
-
-def _shaped(batch: Any, columns: Any) -> Any:
-    """The rows of a batch, as Spark wants them: its columns, its names inside them, all nullable."""
-    found = [batch.column(batch.schema.get_field_index(column.name)).cast(column.type) for column in columns]
-    return pa.RecordBatch.from_arrays(found, schema=columns)

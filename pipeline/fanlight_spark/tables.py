@@ -10,7 +10,7 @@ either among `rows` or among `dead_letters`. decoding/ has what needs no Spark.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
@@ -19,6 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from fanlight_archive.arrow import pa
+from fanlight_spark import workers
 from fanlight_spark.decoding.file import Decoder, Decoders, load
 from fanlight_spark.decoding.table import CARRIED, NEEDED, TableDecoder, schema_of
 
@@ -40,6 +41,7 @@ def decode(messages: DataFrame, decoders: Decoders | str | os.PathLike[str], tab
     names = list(dict.fromkeys([*NEEDED, *carried]))
 
     def decode_batches(batches: Iterator[Any]) -> Iterator[Any]:
+        workers.settle()
         at_work = TableDecoder(decoder)
         for batch in batches:
             if (made := at_work.batch(batch)).num_rows:
@@ -104,12 +106,18 @@ class TableShape:
                 raise ValueError(f"{column.name} is {has.simpleString()} in the table {decoder.table}, "
                                  f"and not {column.dataType.simpleString()}")  # fmt: skip
         self._decoder, self.columns = decoder, to_arrow_schema(schema, timezone="UTC")
+        carried = (name for name in CARRIED if f"_{name}" in self.columns.names)
+        #: What of the messages is looked at.
+        self.needed = list(dict.fromkeys([*NEEDED, *carried]))
 
     def batches(self, batches: Iterator[Any]) -> Iterator[Any]:
-        at_work = TableDecoder(self._decoder)
+        at_work = TableDecoder(self._decoder, self.columns.names)
         for batch in batches:
-            made = at_work.batch(batch, chosen=True)
-            arrays = [
-                made.column(made.schema.get_field_index(column.name)).cast(column.type) for column in self.columns
-            ]
-            yield pa.RecordBatch.from_arrays(arrays, schema=self.columns)
+            yield shaped(at_work.batch(batch, chosen=True).columns, self.columns)
+
+
+def shaped(arrays: Sequence[Any], schema: Any) -> Any:
+    """A batch of such arrays as Spark wants it: its types, its names inside them, all nullable."""
+    found = [array if array.type == field.type else array.cast(field.type)
+             for array, field in zip(arrays, schema, strict=True)]  # fmt: skip
+    return pa.RecordBatch.from_arrays(found, schema=schema)

@@ -122,6 +122,9 @@ def test_a_filter_is_asked_once_for_each_topic_of_a_batch(folder: Path) -> None:
         assert sorted(asked) == ["stock.AAPL.0", "stock.AAPL.1", "stock.AAPL.2"]
         assert not list(archive.read(where=topics(lambda topic: False)))
         assert offsets_of(archive.read(where=lambda one: None)) == list(range(300))
+        chosen = list(archive.read(10, where=topics(second_only), columns=["value", "offset"]))
+        assert [one.schema.names for one in chosen] == [["value", "offset"]]
+        assert offsets_of(chosen) == list(range(10, 300, 3))
     writer.close()
 
 

@@ -1,5 +1,6 @@
 """The functions of SQL on Arrow's arrays: what matchcore says of each row, with SQL's nulls."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -125,3 +126,20 @@ def test_a_word_of_a_topic_is_counted_from_either_end() -> None:
     assert topic_word(topics, numbers, mqtt).to_pylist() == ["a.b.c", "c", "a", None, None, None, None]
     with pytest.raises(ValueError, match="1 or more"):
         topic_word(topics, pa.array([0] * 7))
+
+
+@pytest.mark.parametrize(("filter", "hits"), [("#", {"a.1.t", "b.1.t"}), ("a.*.t", {"a.1.t"}), ("$SYS.#", {"$SYS.x"})])
+def test_a_column_of_topics_is_matched_the_same_whether_they_come_again_or_not(filter: str, hits: set[str]) -> None:
+    from fanlight_spark.topics import index_of, match_rows, matched
+
+    index = index_of([(filter, 0, "amqp")])
+    few = ["a.1.t", "b.1.t", "$SYS.x", "a..t", ""] * 200
+    assert set(pa.array(few).filter(matched(index, pa.array(few), pa.array(["amqp"] * 1_000))).to_pylist()) >= hits
+    many = [f"a.{number}.t" for number in range(900)] + [f"$SYS.{number}" for number in range(100)]
+    for topics in (few, many, [*few, None]):
+        for first in ("amqp", "mqtt"):
+            columns = pa.array(topics, pa.string()), pa.array([first] + ["amqp"] * (len(topics) - 1))
+            for start in (0, 3):  # Arrow's arrays may begin inside their buffers
+                part = [column.slice(start) for column in columns]
+                ends, _ = match_rows(index, *part)
+                assert matched(index, *part).to_pylist() == [a < b for a, b in pairwise(ends.tolist())]

@@ -10,6 +10,7 @@ A row for each message whose topic the decoder's filter matches, with these colu
 """
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Final, Protocol
 
 from fanlight_archive.arrow import pa, pc
@@ -65,12 +66,16 @@ def format_of(decoder: Decoder) -> Format:
 
 
 class TableDecoder:
-    """A decoder at work. It keeps what its format has learnt: one for a task."""
+    """A decoder at work. It keeps what its format has learnt: one for a task.
 
-    def __init__(self, decoder: Decoder) -> None:
-        self.decoder = decoder
+    wanted   columns of the table, in the order in which they are wanted: others are not made; all of them if None
+    """
+
+    def __init__(self, decoder: Decoder, wanted: Sequence[str] | None = None) -> None:
+        self.decoder, self._wanted = decoder, wanted
         self._index = index_of([(decoder.filter, 0, decoder.syntax)])
         self._format = format_of(decoder)
+        self._schema = cache(self._schema_of)
 
     def batch(self, messages: Any, *, chosen: bool = False) -> Any:
         """The rows of a batch of messages. chosen: they are of the filter's topics."""
@@ -84,14 +89,28 @@ class TableDecoder:
 
         values = without_nulls(_column(messages, "value"))
         found = self._format.decode(values)
-        carried = [name for name in CARRIED if messages.schema.get_field_index(name) >= 0]
-        dead = pc.is_valid(found.problems)
-        words = words_of(topics, syntaxes, list(self.decoder.words.values()))
-        columns = [
-            *words, *found.columns, *(_column(messages, name).cast(CARRIED[name]) for name in carried),
-            found.problems, pc.if_else(dead, values, None), found.drift,
-        ]  # fmt: skip
-        return pa.RecordBatch.from_arrays(columns, schema=schema_of(self.decoder, carried))
+        carried = tuple(name for name in CARRIED if messages.schema.get_field_index(name) >= 0)
+        schema = self._schema(carried)
+        words = {name: number for name, number in self.decoder.words.items() if schema.get_field_index(name) >= 0}
+        made = dict(zip(words, words_of(topics, syntaxes, list(words.values())), strict=True))
+        made |= {field.name: column for field, column in zip(self.decoder.fields, found.columns, strict=True)}
+        made |= {"_problem": found.problems, "_drift": found.drift}
+        for name in schema.names:
+            if name == "_value":
+                made[name] = _of_the_dead(values, found.problems)
+            elif name not in made:
+                made[name] = _column(messages, name[1:]).cast(CARRIED[name[1:]])
+        return pa.RecordBatch.from_arrays([made[name] for name in schema.names], schema=schema)
+
+    def _schema_of(self, carried: tuple[str, ...]) -> Any:
+        whole = schema_of(self.decoder, carried)
+        return whole if self._wanted is None else pa.schema([whole.field(name) for name in self._wanted])
+
+
+def _of_the_dead(values: Any, problems: Any) -> Any:
+    if problems.null_count == len(problems):
+        return pa.nulls(len(problems), pa.binary())
+    return pc.if_else(pc.is_valid(problems), values, None)
 
 
 def _column(batch: Any, name: str) -> Any:
