@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -33,12 +33,17 @@ class HoldingBar:
 
 @dataclass(frozen=True, slots=True)
 class HoldingLoad:
-    """messages: how many things, for Fanlight, and for RabbitMQ. measure: port, process, how many -> figures."""
+    """messages: how many things, for Fanlight, and for RabbitMQ. measure: port, process, how many -> figures.
+
+    alone: in a new process, as its whole memory is measured. data: whether Fanlight has a folder.
+    """
 
     name: str
     messages: tuple[int, int]
     measure: Measure
     bars: tuple[HoldingBar, ...]
+    alone: bool = False
+    data: bool = True
 
 
 def figure_of(pid: int, read: Callable[[int | None], float | None]) -> float:
@@ -175,14 +180,17 @@ IDLE_BARS: Final = (HoldingBar("bytes_each", most=12 * 1024), HoldingBar("us_to_
 HOLDING: Final = (
     HoldingLoad("bindings", (100_000, 20_000), make_bindings, BINDINGS_BARS),
     HoldingLoad("bindings-in-turn", (100_000, 5_000), make_bindings_in_turn, BINDINGS_BARS),
-    HoldingLoad("ready", (1_000_000, 1_000_000), hold_transient, READY_BARS),
-    HoldingLoad("ready-durable", (1_000_000, 1_000_000), hold_durable, READY_BARS),
+    HoldingLoad("ready", (1_000_000, 1_000_000), hold_transient, READY_BARS, alone=True),
+    HoldingLoad("ready-no-data", (1_000_000, 0), hold_transient, READY_BARS[1:], alone=True, data=False),
+    HoldingLoad("ready-durable", (1_000_000, 1_000_000), hold_durable, READY_BARS, alone=True),
     HoldingLoad("idle", (10_000, 1_000), hold_idle, IDLE_BARS),
 )
 
 
-def bars_of(runs: list[dict[str, Any]], load: HoldingLoad, brokers: tuple[str, str]) -> dict[str, dict[str, float]]:
-    """Of each figure with a bar: what the brokers have, the mean of their runs, and the bar."""
+def bars_of(runs: list[dict[str, Any]], load: HoldingLoad, brokers: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Of each figure with a bar: what the brokers have, the mean of their runs, and the bar. brokers: ours is first;
+    the others' best is what is compared.
+    """
     found: dict[str, dict[str, float]] = {}
     for bar in load.bars:
         each = found[bar.figure] = {}
@@ -191,8 +199,9 @@ def bars_of(runs: list[dict[str, Any]], load: HoldingLoad, brokers: tuple[str, s
                        and "error" not in row]  # fmt: skip
             if figures:
                 each[name] = sum(figures) / len(figures)
+        others = [each[name] for name in brokers[1:] if name in each]
         if bar.most is not None:
             each["most"] = bar.most
-        elif len(each) == len(brokers):
-            each |= {"ratio": each[brokers[0]] / each[brokers[1]], "bar": bar.times or 0.0}
+        elif others and brokers[0] in each:
+            each |= {"ratio": each[brokers[0]] / max(others), "bar": bar.times or 0.0}
     return found

@@ -22,7 +22,8 @@ class AmqpLoad:
     """One row. messages: published to Fanlight, and to RabbitMQ, which takes longer for each.
 
     bindings: 0: each queue once, and every message reaches every queue. first: they are all stored before anybody
-    consumes. bar: how many times less processor time than RabbitMQ's is asked for.
+    consumes. bar: how many times less processor time than RabbitMQ's is asked for. rate_bar: how many times its
+    messages a second; 0: not asked.
     """
 
     name: str
@@ -38,6 +39,7 @@ class AmqpLoad:
     window: int = 2_000  # messages that may be on their way
     durable: bool = False
     first: bool = False
+    rate_bar: float = 0
 
 
 LOADS: Final = (
@@ -45,7 +47,7 @@ LOADS: Final = (
     AmqpLoad("acknowledged", (100_000, 20_000), 30, prefetch=100, confirms=1_000),
     AmqpLoad("fan-out", (5_000, 500), 100, type="topic", queues=100, links=10, window=100),
     AmqpLoad("fan-out-stored", (1_000, 200), 20, type="topic", queues=100, links=10, first=True),
-    AmqpLoad("durable", (20_000, 4_000), 10, prefetch=100, confirms=100, durable=True),
+    AmqpLoad("durable", (20_000, 4_000), 10, prefetch=100, confirms=100, durable=True, rate_bar=4),
     AmqpLoad("wildcards", (100_000, 10_000), 60, type="topic", bindings=100_000, keys=1_000),
     AmqpLoad("wildcards-cold", (50_000, 10_000), 20, type="topic", bindings=100_000, keys=100_000),
     AmqpLoad("headers", (50_000, 100), 5_000, type="headers", bindings=10_000, keys=1_000),

@@ -5,7 +5,6 @@ node name, data, cookie, ports and even epmd, Erlang's register of nodes, are it
 """
 
 import contextlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,6 +36,10 @@ class RabbitMQ(Peer):
     one_thread = False
     start_seconds = 10.0
 
+    def __init__(self, *, one_scheduler: bool = False) -> None:
+        """one_scheduler: one thread for all its processes, in place of one a processor."""
+        self._schedulers = " +S 1:1" if one_scheduler else ""
+
     def program(self) -> str | None:
         return which("/usr/lib/rabbitmq/bin/rabbitmq-server", "rabbitmq-server") if which("epmd") else None
 
@@ -59,9 +62,9 @@ class RabbitMQ(Peer):
             "ERL_EPMD_PORT": str(epmd),
             "ERL_EPMD_ADDRESS": "127.0.0.1",
             "ERL_CRASH_DUMP_BYTES": "0",
-            "RABBITMQ_NODENAME": f"fanlight-bench-{os.getpid()}@localhost",
+            "RABBITMQ_NODENAME": f"fanlight-bench-{port}@localhost",
             "RABBITMQ_DIST_PORT": str(distribution),
-            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}" + self._schedulers,
             "RABBITMQ_CONF_ENV_FILE": str(folder / "rabbitmq-env.conf"),
             "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq.conf"),
             "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "enabled_plugins"),
