@@ -19,7 +19,7 @@ from fanlight_broker.config import Exit, Key, Loaded, Settings, SettingsError, S
 from fanlight_broker.config.exits import MEANINGS
 from fanlight_broker.config.explain import effective, markdown
 from fanlight_broker.parsing import Parser, seconds
-from fanlight_broker.store_help import BACKUP, CHECK, REPAIR, RULES_CHECK
+from fanlight_broker.store_help import BACKUP, CHECK, REPAIR
 from fanlight_broker.user_help import USER_COMMANDS, USERS
 
 DESCRIPTION = """\
@@ -178,15 +178,6 @@ def backup(arguments: argparse.Namespace) -> int:
     return backup_store(arguments.folder, arguments.to)
 
 
-def rules_check(arguments: argparse.Namespace) -> int:
-    from fanlight_broker.ruling.command import check_rules
-
-    return check_rules(
-        arguments.file, _load(arguments, on_error=Exit.USAGE, whole=False).settings.limits, topic=arguments.topic,
-        fields=arguments.fields, as_json=arguments.json,
-    )
-
-
 def definitions(arguments: argparse.Namespace) -> int:
     from fanlight_broker.definitions_command import try_definitions
 
@@ -284,7 +275,7 @@ def parser() -> argparse.ArgumentParser:
     _add_config(health)
 
     _add_store_commands(command)
-    _add_rules(command("rules", None, "check a file of routing rules: `fanlightd rules check FILE`"))
+    _add_rules(command("rules", None, "check a file of routing rules, or compare two on an archive"))
     summary = "check, try and import permissions: `fanlightd permissions check FILE`"
     command("permissions", None, summary, arguments=_add_permissions)
     tried = command("definitions", definitions, "say what an import of RabbitMQ's definitions would do; no broker runs")
@@ -330,17 +321,12 @@ def _add_store_commands(command: Callable[..., Parser]) -> None:
 
 
 def _add_rules(parser: Parser) -> None:
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
-    each = commands.add_parser(
-        "check", help="say what is wrong with a file of rules, and try it on a message", description=RULES_CHECK,
-        formatter_class=_Help, allow_abbrev=False,
+    from fanlight_broker.ruling.arguments import add_commands
+
+    add_commands(
+        parser, _Help, _add_config,
+        lambda arguments: _load(arguments, on_error=Exit.USAGE, whole=False).settings.limits,
     )  # fmt: skip
-    each.set_defaults(run=rules_check)
-    each.add_argument("file", type=Path, metavar="FILE", help="TOML, or CSV if its name ends with .csv")
-    each.add_argument("--topic", help="what would happen to a message on it; MQTT's after mqtt:")
-    each.add_argument("--fields", metavar="JSON", help='of that message: {"price": 120, "payload.a": 1, "$qos": 1}')
-    each.add_argument("--json", action="store_true", help="print what was found as one JSON object")
-    _add_config(each)
 
 
 def _add_permissions(parser: Parser) -> None:

@@ -1,4 +1,4 @@
-"""The help of `fanlightd check`, `repair`, `backup` and `rules check`."""
+"""The help of `fanlightd check`, `repair` and `backup`."""
 
 from typing import Final
 
@@ -40,14 +40,4 @@ examples:
   fanlightd serve --data /backup/2026-11-23          restored
 
 exit codes: 0 copied and sound, 1 copied, but the store is damaged (and so is the copy), 2 not copied
-"""
-RULES_CHECK: Final = """\
-Check a file of routing rules without a broker: what is wrong with it, which rules never act because a more salient one
-takes away all of their messages, and which rules may act on one message. With --topic, what would happen to a message.
-
-examples:
-  fanlightd rules check rules.toml
-  fanlightd rules check rules.toml --topic orders.eu.new --fields '{"price": 120}'
-
-exit codes: 0 the rules can be put in force, 1 they cannot, 2 wrong arguments or settings
 """

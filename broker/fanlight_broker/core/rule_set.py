@@ -75,6 +75,11 @@ class RuleSet:
     def empty(self) -> bool:
         return not self.rules
 
+    @property
+    def attributes(self) -> frozenset[Attribute]:
+        """What rules ask of a message, beside its topic."""
+        return self._index.attributes
+
     def concern(self, topic: bytes, syntax: int) -> bool:
         return not topic.startswith(b"$") and self._index.concern(topic, syntax)
 
