@@ -105,3 +105,25 @@ def test_a_store_that_refuses_is_an_error_of_the_command(
     assert "s3://nobodys/messages: " in said
     assert "NoSuchBucket" in said
     assert said.count("\n") == 1
+
+
+def test_an_iceberg_table_in_an_object_store_goes_on_where_it_was(
+    store: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The files and the metadata are in the store, the catalog is a database."""
+    pytest.importorskip("pyiceberg")
+    from pyiceberg.catalog import load_catalog
+
+    folder = filled(tmp_path / "archive", 150)
+    settings = {
+        "type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"s3://{BUCKET}/iceberg",
+        "s3.endpoint": store["AWS_ENDPOINT_URL"], "s3.access-key-id": store["AWS_ACCESS_KEY_ID"],
+        "s3.secret-access-key": store["AWS_SECRET_ACCESS_KEY"], "s3.region": store["AWS_REGION"],
+    }  # fmt: skip
+    line = ["compact", str(folder), "--format", "iceberg", "--catalog", "lake", "--out", "lake.messages"]
+    line += arguments(settings)
+    for up_to in (70, 150, 150):
+        assert command.main([*line, "--up-to", str(up_to)]) == 0, capsys.readouterr().err
+    table = load_catalog("lake", **settings).load_table("lake.messages")
+    assert table.scan().to_arrow().sort_by("offset")["offset"].to_pylist() == list(range(150))
+    assert all(one.file.file_path.startswith(f"s3://{BUCKET}/iceberg/") for one in table.scan().plan_files())
