@@ -226,6 +226,11 @@ def test_other_jobs_read_a_delta_table(spark: Any, folder: Path, tmp_path: Path)
     asked = command.parser("some", "", "").parse_args([str(out), "--out", "x", *times])
     found = command.messages(spark, asked, "offset", "topic")
     assert sorted(row.offset for row in found.collect()) == [601, 604, 607]
+    asked.input = out.as_uri()  # by delta-rs in the workers, as from an object store
+    assert sorted(row.offset for row in command.messages(spark, asked, "offset", "topic").collect()) == [601, 604, 607]
+    asked.input = "s4://lake/messages"
+    with pytest.raises(ValueError, match="no file system for such addresses"):
+        command.messages(spark, asked, "offset")
     found, source = compacted.read(spark, out), spark.read.format("fanlight").load(str(folder))
     assert found.columns == [*SCHEMA.names, "root", "date"]
     assert sorted(tuple(row)[:13] for row in found.collect()) == sorted(

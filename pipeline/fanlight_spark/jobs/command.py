@@ -41,6 +41,7 @@ OK, FOUND, WRONG, INTERRUPTED = 0, 1, 2, 130
 REPORT: Final = "report.html"
 ARCHIVE_MANIFEST: Final = "manifest.jsonl"
 BROKERS: Final = ("fanlight://", "fanlights://")
+NO_FILES: Final = "No FileSystem for scheme"  # what Spark says of an address that it has no jars for
 QUICK: Final = {"spark.sql.shuffle.partitions": "8", "spark.driver.extraJavaOptions": "-XX:+UseSerialGC"}
 
 Work = Callable[[SparkSession, argparse.Namespace], int | None]  # an exit code, if it is not OK
@@ -243,7 +244,15 @@ def _is_source(name: str) -> bool:
 def _parquet(spark: SparkSession, name: str, wanted: Iterable[str]) -> DataFrame:
     if (Path(name) / filesets.MANIFEST).is_file() or compacted.is_delta(name):
         return compacted.read(spark, name)
-    frame = spark.read.parquet(name)
+    try:
+        frame = spark.read.parquet(name)
+    except (PySparkException, Py4JError) as error:
+        if NO_FILES not in str(error):
+            raise
+        raise ValueError(
+            f"{name}: no Delta table, and this Spark has no file system for such addresses: give a folder, a Delta "
+            "table at s3://, or start Spark with the jars of that store (s3a:// needs hadoop-aws)"
+        ) from error
     missing = sorted(set(wanted) - set(frame.columns))
     if missing:
         raise ValueError(f"{name}: neither an archive nor messages of one; as Parquet it lacks {', '.join(missing)}")
