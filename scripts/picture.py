@@ -16,7 +16,7 @@ import tempfile
 import zlib
 from pathlib import Path
 
-WIDTH, HEIGHT = 900, 640
+WIDTH, HEIGHT = 900, 880
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--virtual-time-budget=10000",
