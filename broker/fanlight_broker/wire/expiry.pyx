@@ -36,8 +36,9 @@ cpdef Py_ssize_t expire(Queue queue, double now, Py_ssize_t most=maxsize) except
             expire_backlog(queue, now, most)
     if queue.mortal or (queue.priorities and queue.ttl != INFINITY and len(queue.flights) > 0):
         sift(queue, now, most - <Py_ssize_t> (queue.expired - before))
-    elif queue.ttl != INFINITY:    # they are in the order in which they came
-        while queue.expired - before < <uint64_t> most and len(queue.flights) > 0 \
+    else:    # they are in the order in which they came, or none expires
+        queue.sifted = 0    # what was left to be sifted was what did
+        while queue.ttl != INFINITY and queue.expired - before < <uint64_t> most and len(queue.flights) > 0 \
                 and queue.outlived(<Flight> queue.flights[0], now):
             outlive(queue, queue.flights.popleft())
     if len(queue.flights) == 0 and queue.backlog is not None and queue.backlog.at_hand:

@@ -3,19 +3,15 @@
 #   flights {Flight, ...}  <-- read --  [chunk] --> [chunk] --> [chunk]  <-- put --
 #   of the queue, 256                    ^ oldest                ^ tail
 #
-# A record is what its message says otherwise than the one before; the first of a chunk says all of it:
-#
-#   flags | kind | topic size, topic | fields size, fields | expires at | came at | attempt | payload
-#           `---------------- each only if its flag is set -------------------------------'
-#
-# A large message is not copied, but referred to: several queues share it. Sizes are varints, the rest is as in memory.
+# What is in a chunk: packed_record.pxd. A large message is not copied, but referred to: several queues share it.
 
 cimport cython
-from libc.stdint cimport int32_t, uint32_t
+from libc.stdint cimport uint32_t
 
 from fanlight_broker.wire.backlog cimport Backlog
 from fanlight_broker.wire.ledger cimport Account, Ledger
-from fanlight_broker.wire.message cimport Format, Message
+from fanlight_broker.wire.message cimport Message
+from fanlight_broker.wire.packed_record cimport Kind, RecordReader, RecordWriter
 
 cdef enum:
     MANY = 8    # queues: a place in each and their part of one message are less than a packed message in each
@@ -29,13 +25,6 @@ cdef inline void note_queues(Py_ssize_t count) noexcept:
 cdef inline bint is_shared() noexcept:
     return queues >= MANY
 
-# What the messages of one publisher mostly have in common.
-cdef struct Kind:
-    uint32_t format               # its place in `formats`
-    uint32_t format_data
-    int32_t expiry_hole
-    unsigned char syntax, qos, retain, unused
-
 cdef struct PackedChunk:
     PackedChunk* next
     char* data
@@ -47,19 +36,13 @@ cdef struct PackedChunk:
     Py_ssize_t counted            # bytes that they count in their queue
     void* place                   # on the disk: what `Pages.write` returned, owned; then there is no data
 
-# Where the next record is, and what the one before it said.
+# A place in a row.
 @cython.final
 @cython.no_gc
 cdef class Place:
     cdef:
         PackedChunk* chunk
-        Py_ssize_t at
-        Kind kind
-        Format format
-        bytes topic, fields
-        double came
-        uint32_t attempt
-        bint referred             # the record refers to its message
+        RecordReader reader
 
     cdef int begin(self, PackedChunk* chunk) except -1
     cdef Place copy(self)
@@ -83,10 +66,7 @@ cdef class PackedRow(Backlog):
         Py_ssize_t memory_most
         readonly Py_ssize_t paged     # bytes that are there
         Py_ssize_t lost, lost_counted    # messages that could not be read, and what they counted in their queue
-        # What the last record said; its texts by their places in its chunk.
-        Kind kind
-        Py_ssize_t topic_at, topic_size, fields_at, fields_size
-        double came
+        RecordWriter writer       # in the last chunk
 
     cdef int put(self, Message message, double came, uint32_t attempt, Py_ssize_t counted) except -1
     cdef int page_out(self, PackedChunk* chunk) except -1

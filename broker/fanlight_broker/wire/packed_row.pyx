@@ -4,14 +4,15 @@
 """The messages far behind in a long queue that keeps no journal, packed: drawn in packed_row.pxd.
 
 A message that waits as an object, with its flight and its octets, takes 500 bytes beside its body; here it takes three
-to twenty. Those that a consumer takes next are objects (wire/queue.pyx), so a short queue is as quick as without this.
+to twenty, and what its body has in common with others is there once. Those that a consumer takes next are objects
+(wire/queue.pyx), so a short queue is as quick as without this.
 """
 
 cimport cython
 
-from libc.math cimport INFINITY, NAN
-from libc.stdint cimport uint32_t, uint64_t
-from libc.string cimport memcmp, memcpy, memset
+from libc.math cimport INFINITY
+from libc.stdint cimport uint32_t
+from libc.string cimport memcpy, memset
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -20,128 +21,42 @@ from fanlight_broker.wire.allocator cimport allocate, allocate_zeros, deallocate
 from fanlight_broker.wire.hidden cimport unseen
 from fanlight_broker.wire.ledger cimport Account, Ledger
 from fanlight_broker.wire.message cimport Message
+from fanlight_broker.wire.packed_record cimport OVERHEAD, begin_chunk, is_inside, write_record
 
 cdef enum:
     SMALLEST_CHUNK = 4 * 1024
     CHUNK = 64 * 1024         # 640 messages of 100 bytes
     COUNT_MOST = 640          # messages of a chunk: all of them are looked at when one has expired, 0.3 ms
+    UNPACKED_MOST = 512 * 1024    # bytes of these, before the last: so much comes into memory then
     COPIED_MOST = 1024        # bytes of a message; a larger one is referred to, so that queues share it
     PAGED_MOST = 1024 * 1024  # the same for one that goes to the disk
     READ_AHEAD = 4            # chunks that a disk may begin to read when one is read
     FORMATS_MOST = 64
-    OVERHEAD = 96             # of a record, without its texts: above what it can take
-
-cdef enum:                    # flags of a record
-    KIND = 1
-    TOPIC = 2
-    FIELDS = 4
-    EXPIRES = 8               # else it never does
-    CAME = 16
-    ATTEMPT = 32              # else it was never delivered
-    INSIDE = 64               # the payload is a part of the fields
-    REFERENCE = 128
 
 
 queues = 0
-
-
-cdef inline char* put_size(char* at, uint64_t value) noexcept:
-    while value >= 0x80:
-        at[0] = <char> (value & 0x7F | 0x80)
-        value >>= 7
-        at += 1
-    at[0] = <char> value
-    return at + 1
-
-
-cdef inline const char* get_size(const char* at, Py_ssize_t* value) noexcept:
-    cdef int shift = 0
-    value[0] = 0
-    while <unsigned char> at[0] & 0x80:
-        value[0] |= <Py_ssize_t> (<unsigned char> at[0] & 0x7F) << shift
-        shift += 7
-        at += 1
-    value[0] |= <Py_ssize_t> <unsigned char> at[0] << shift
-    return at + 1
-
-
-cdef inline const char* get(const char* at, void* value, size_t size) noexcept:
-    memcpy(value, at, size)
-    return at + size
-
-
-cdef inline char* put_octets(char* at, const void* octets, size_t size) noexcept:
-    memcpy(at, octets, size)
-    return at + size
 
 
 @cython.no_gc
 cdef class Place:
     """A place in a row. It does not keep the chunk."""
 
+    def __cinit__(self):
+        self.reader = RecordReader.__new__(RecordReader)
+
     cdef int begin(self, PackedChunk* chunk) except -1:
         """At the beginning of a chunk, whose first record says all."""
-        self.chunk, self.at = chunk, 0
+        self.chunk, self.reader.at = chunk, 0
         return 0
 
     cdef Place copy(self):
         cdef Place place = Place.__new__(Place)
-        place.chunk, place.at, place.kind, place.format = self.chunk, self.at, self.kind, self.format
-        place.topic, place.fields, place.came = self.topic, self.fields, self.came
+        place.chunk, place.reader = self.chunk, self.reader.copy()
         return place
 
     cdef Message read(self, list formats):
-        """The message of the next record. `came`, `attempt` and `referred` are its."""
-        cdef const char* begin = self.chunk.data + self.at
-        cdef const char* at = begin + 1
-        cdef unsigned char flags = <unsigned char> begin[0]
-        cdef Py_ssize_t size = 0, inside = -1
-        cdef void* referred = NULL
-        cdef Message message
-        cdef double expires_at = INFINITY
-        cdef uint32_t attempt = 0
-        if flags & KIND:
-            at = get(at, &self.kind, sizeof(Kind))
-            self.format = <Format> formats[self.kind.format]
-        if flags & TOPIC:
-            at = get_size(at, &size)
-            self.topic = PyBytes_FromStringAndSize(at, size)
-            at += size
-        if flags & FIELDS:
-            at = get_size(at, &size)
-            self.fields = PyBytes_FromStringAndSize(at, size)
-            at += size
-        if flags & EXPIRES:
-            at = get(at, &expires_at, sizeof(double))
-        if flags & CAME:
-            at = get(at, &self.came, sizeof(double))
-        if flags & ATTEMPT:
-            at = get(at, &attempt, sizeof(uint32_t))
-        self.attempt, self.referred = attempt, flags & REFERENCE
-        if self.referred:
-            at = get(at, &referred, sizeof(void*))
-            self.at += at - begin
-            return <Message> referred
-        if flags & INSIDE:
-            at = get_size(at, &inside)
-        at = get_size(at, &size)
-        message = Message.__new__(Message)
-        message.format = self.format
-        message.syntax, message.qos, message.retain = self.kind.syntax, self.kind.qos, self.kind.retain
-        message.format_data, message.expiry_hole = self.kind.format_data, self.kind.expiry_hole
-        message.expires_at = expires_at
-        message.topic_octets, message.fields_octets = self.topic, self.fields
-        message.topic_at, message.topic_size = PyBytes_AS_STRING(self.topic), len(self.topic)
-        message.fields_at, message.fields_size = PyBytes_AS_STRING(self.fields), len(self.fields)
-        if inside >= 0:
-            message.payload_at = message.fields_at + inside
-        else:
-            message.payload_octets = PyBytes_FromStringAndSize(at, size)
-            message.payload_at = PyBytes_AS_STRING(message.payload_octets)
-            at += size
-        message.payload_size = size
-        self.at += at - begin
-        return message
+        """The next message of the chunk, which is in memory; the reader has what else its record says."""
+        return self.reader.read(self.chunk.data, formats)
 
 
 @cython.no_gc
@@ -175,66 +90,24 @@ cdef class PackedRow(Backlog):
 
     cdef int put(self, Message message, double came, uint32_t attempt, Py_ssize_t counted) except -1:
         """As the last. A message that borrows its octets is copied. counted: its bytes in the queue."""
-        cdef Py_ssize_t inside = message.payload_at - message.fields_at
         cdef Py_ssize_t size = message.topic_size + message.fields_size
         cdef Kind kind
-        cdef unsigned char flags = 0
-        cdef bint crowded
-        cdef void* referred
-        cdef char* begin
+        cdef Kind* said = &kind
+        cdef bint crowded = self.crowded()
         cdef char* at
-        if not (0 <= inside and inside + message.payload_size <= message.fields_size):
-            inside = -1
+        if not is_inside(message):
             size += message.payload_size
-        crowded = self.crowded()
         if size > (PAGED_MOST if crowded else COPIED_MOST) or (is_shared() and not crowded) \
                 or not self.kind_of(message, &kind):
             message = message.kept()
             size = 0
-            flags = REFERENCE
-        begin = self.room(size + OVERHEAD)
-        at = begin + 1
-        if flags & REFERENCE == 0:
-            # The first of a chunk that is no reference says all.
-            if self.topic_at < 0 or memcmp(&kind, &self.kind, sizeof(Kind)) != 0:
-                flags |= KIND
-                at = put_octets(at, &kind, sizeof(Kind))
-            if self.topic_at < 0 or self.topic_size != message.topic_size \
-                    or memcmp(self.tail.data + self.topic_at, message.topic_at, message.topic_size) != 0:
-                flags |= TOPIC
-                at = put_size(at, message.topic_size)
-                self.topic_at, self.topic_size = at - self.tail.data, message.topic_size
-                at = put_octets(at, message.topic_at, message.topic_size)
-            if self.fields_at < 0 or self.fields_size != message.fields_size \
-                    or memcmp(self.tail.data + self.fields_at, message.fields_at, message.fields_size) != 0:
-                flags |= FIELDS
-                at = put_size(at, message.fields_size)
-                self.fields_at, self.fields_size = at - self.tail.data, message.fields_size
-                at = put_octets(at, message.fields_at, message.fields_size)
-            if message.expires_at != INFINITY:
-                flags |= EXPIRES
-                at = put_octets(at, &message.expires_at, sizeof(double))
-            self.kind = kind
-        if came != self.came:    # before the first of a chunk it is no number
-            flags |= CAME
-            at = put_octets(at, &came, sizeof(double))
-        if attempt:
-            flags |= ATTEMPT
-            at = put_octets(at, &attempt, sizeof(uint32_t))
-        if flags & REFERENCE:
-            referred = <void*> message
-            at = put_octets(at, &referred, sizeof(void*))
+            said = NULL
+        at = self.room(size + OVERHEAD)
+        at = write_record(&self.writer, self.tail.data, at, message, said, came, attempt)
+        if said is NULL:
             self.put_reference(message)
         else:
-            if inside >= 0:
-                flags |= INSIDE
-                at = put_size(at, inside)
-            at = put_size(at, message.payload_size)
-            if inside < 0:
-                at = put_octets(at, message.payload_at, message.payload_size)
             self.ledger.stored_messages += 1
-        begin[0] = <char> flags
-        self.came = came
         self.tail.came_first = min(self.tail.came_first, came)
         self.tail.expires_first = min(self.tail.expires_first, message.expires_at)
         self.tail.size = at - self.tail.data
@@ -277,7 +150,7 @@ cdef class PackedRow(Backlog):
         cdef PackedChunk* chunk = self.tail
         cdef Py_ssize_t capacity
         cdef char* data
-        cdef bint more = chunk is not NULL and chunk.count < COUNT_MOST
+        cdef bint more = chunk is not NULL and chunk.count < COUNT_MOST and chunk.counted < UNPACKED_MOST
         if more and chunk.size + size <= chunk.capacity:
             return chunk.data + chunk.size
         if more and chunk.size + size <= self.chunk_bytes:
@@ -303,8 +176,7 @@ cdef class PackedRow(Backlog):
         chunk.data, chunk.capacity = data, capacity
         chunk.came_first = chunk.expires_first = INFINITY
         self.charge(capacity)
-        self.topic_at = self.fields_at = -1
-        self.came = NAN
+        begin_chunk(&self.writer)
         if self.tail is NULL:
             self.oldest.begin(chunk)
         else:
@@ -373,7 +245,7 @@ cdef class PackedRow(Backlog):
         if place.chunk is NULL:
             return None
         message = place.read(self.formats)
-        came[0], attempt[0] = place.came, place.attempt
+        came[0], attempt[0] = place.reader.came, place.reader.attempt
         self.taken(place, message)
         if place.chunk.count == 0:
             self.drop_chunk(NULL, place.chunk)
@@ -383,7 +255,7 @@ cdef class PackedRow(Backlog):
         """A message was read, and is not in the row any more."""
         place.chunk.count -= 1
         self.length -= 1
-        if not place.referred:
+        if not place.reader.referred:
             self.ledger.stored_messages -= 1
             return 0
         return self.release(place.chunk, message)
@@ -434,12 +306,12 @@ cdef class PackedRow(Backlog):
         rest.formats = self.formats
         for _ in range(count):
             message = place.read(self.formats)
-            if place.referred:
+            if place.reader.referred:
                 referred.append(message)
-            if message.expires_at <= now or place.came + ttl <= now:
-                found.append((message, place.came, place.attempt))
+            if message.expires_at <= now or place.reader.came + ttl <= now:
+                found.append((message, place.reader.came, place.reader.attempt))
             else:
-                rest.put(message, place.came, place.attempt, chunk.counted // count)    # about
+                rest.put(message, place.reader.came, place.reader.attempt, chunk.counted // count)    # about
         for message in referred:
             self.release(chunk, message)
         self.ledger.stored_messages -= count - <Py_ssize_t> len(referred)
@@ -449,9 +321,7 @@ cdef class PackedRow(Backlog):
             return before
         rest.tail.next = last
         if chunk is self.tail:
-            self.tail, self.kind, self.came = rest.tail, rest.kind, rest.came
-            self.topic_at, self.topic_size = rest.topic_at, rest.topic_size
-            self.fields_at, self.fields_size = rest.fields_at, rest.fields_size
+            self.tail, self.writer = rest.tail, rest.writer
         chunk.next = rest.oldest.chunk
         last = rest.tail
         self.held += rest.held
@@ -471,8 +341,7 @@ cdef class PackedRow(Backlog):
             before.next = chunk.next
         if chunk is self.tail:
             self.tail = before
-            self.topic_at = self.fields_at = -1
-            self.came = NAN
+            begin_chunk(&self.writer)
         deallocate(chunk.data)
         deallocate(chunk)
         return 0
@@ -490,7 +359,7 @@ cdef class PackedRow(Backlog):
                 left = place.chunk.count if place.chunk is not NULL else 0
                 continue
             message = place.read(self.formats)
-            found.append((message, place.attempt, place.came))
+            found.append((message, place.reader.attempt, place.reader.came))
             left -= 1
         return found
 

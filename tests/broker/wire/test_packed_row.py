@@ -1,5 +1,6 @@
 """A queue that packs what waits far behind is the same queue as one that keeps all of it as objects."""
 
+from hashlib import shake_128
 from math import inf
 from pathlib import Path
 from sys import getrefcount
@@ -226,17 +227,42 @@ def test_what_expires_leaves_both_at_any_place(
     close(paged)
 
 
-def test_a_message_of_100_bytes_takes_little_more_while_it_waits() -> None:
+def test_a_sweep_ends_when_all_that_could_expire_has() -> None:
+    """It stops after three, and is to go on where it was: but of those that are left none ever expires."""
+    world = World(packed=False, messages_max=10, drop_oldest=False, in_order=False, ttl=inf)
+    for nth in [1, 1, 0, 0, 0, 1]:  # 0: expires at once
+        world.publish(nth)
+    assert world.named.sweep(world.now, 3)
+    assert not world.named.sweep(world.now, 3)
+    assert (len(world.queue), world.queue.expired) == (3, 3)
+
+
+def waiting_row(bodies: list[bytes]) -> PackedRow:
+    """These behind each other in a queue."""
     world = World(packed=True, messages_max=10_000, drop_oldest=False, in_order=True, ttl=inf)
     world.queue.bytes_max = 1 << 30
-    for _ in range(5_000):
-        message = Message(FORMAT, b"t", SYNTAX, b"x" * 100, fields=FIELDS[0])
-        publish(world.route, world.ledger, None, message)
+    for body in bodies:
+        publish(world.route, world.ledger, None, Message(FORMAT, b"t", SYNTAX, body, fields=FIELDS[0]))
     row = world.queue.backlog
     assert isinstance(row, PackedRow)
-    assert row.length == 5_000 - HEAD
-    assert row.held < 120 * row.length
-    assert world.account.stored == world.ledger.stored < 120 * 5_000 + HEAD * 600
+    assert row.length == len(bodies) - HEAD
+    assert world.account.stored == world.ledger.stored < row.held + HEAD * 700
+    assert [message.payload for message, *_ in peek(world.queue, len(bodies))] == bodies
+    return row
+
+
+def test_a_message_of_100_bytes_takes_little_more_while_it_waits() -> None:
+    row = waiting_row([unlike(number) for number in range(2_000)])
+    assert 100 < row.held / row.length < 120
+
+
+def test_what_bodies_have_in_common_at_both_ends_is_kept_once() -> None:
+    """Records of the bodies that say otherwise stand between: the next ones are like those."""
+    bodies = [b'{"site": "north", "reading": %d, "unit": "kWh"}' % number for number in range(2_000)]
+    assert waiting_row(bodies).held < 15 * len(bodies)
+    bodies[700:703] = [b"", b"x", bytes(300)]
+    bodies[1_300:1_303] = [b'{"site": ', b'"kWh"}', bodies[3] + bodies[3]]
+    assert waiting_row(bodies).held < 20 * len(bodies)
 
 
 def test_a_row_that_ends_with_messages_in_it_lets_go_of_them() -> None:
@@ -254,11 +280,16 @@ def test_a_row_that_ends_with_messages_in_it_lets_go_of_them() -> None:
     assert (getrefcount(large), blocks_in_use()) == (references, blocks)
 
 
+def unlike(number: int) -> bytes:
+    """100 bytes of a body that is like no other, with its number at the end."""
+    return shake_128(b"%d" % number).digest(80) + b"%020d" % number
+
+
 def filled(pages: PageFile, count: int) -> World:
     world = World(packed=True, pages=pages, messages_max=100_000, drop_oldest=False, in_order=True, ttl=inf)
     world.queue.bytes_max = 1 << 30
     for number in range(count):
-        publish(world.route, world.ledger, None, Message(FORMAT, b"t", SYNTAX, b"%0100d" % number, fields=FIELDS[0]))
+        publish(world.route, world.ledger, None, Message(FORMAT, b"t", SYNTAX, unlike(number), fields=FIELDS[0]))
     return world
 
 
@@ -266,7 +297,7 @@ def taken(world: World) -> list[int]:
     found = []
     while (lifted := lift(world.named, 1.0)) is not None:
         assert lifted.message is not None
-        found.append(int(lifted.message.payload))
+        found.append(int(lifted.message.payload[80:]))
         carry_off(world.named, lifted)
     return found
 
