@@ -15,8 +15,8 @@ def test_the_picture_of_the_tutorial_is_painted_everywhere_in_its_plot() -> None
     """It was blank right of and below 512 pixels once."""
     rows, pixel = picture.rows_of((ROOT / "docs" / "pipeline-bars.png").read_bytes())
     assert (len(rows[0]) // pixel, len(rows)) == (picture.WIDTH, picture.HEIGHT)
-    assert picture.even_tiles(rows, pixel, 100, 320, 850, 576) == []
-    axis = {bytes(row[x * pixel : x * pixel + 3]) for row in rows[540:620] for x in range(520, 850)}
+    assert picture.even_tiles(rows, pixel, 100, 485, 868, 741) == []
+    axis = {bytes(row[x * pixel : x * pixel + 3]) for row in rows[838:852] for x in range(520, 860)}
     assert len(axis) > 1  # dates stand below the plot, on the right side too
 
 
