@@ -227,6 +227,7 @@ class Listeners(Part):
         found: Counter[str] = Counter()
         for listener in self._listeners:
             found.update(listener.counters())
+        found["connections_refused_strangers"] = self._admission.strangers.refused
         return found
 
     def views(self) -> Mapping[str, PartView]:

@@ -183,7 +183,9 @@ def fuzz(seconds: float, seed: int, only: str = "") -> None:
     dice = random.Random(seed)
     Patience.seconds = 300.0
     # It may be slow, and those who send rubbish are many: neither is to be refused here.
-    broker = Broker(handshake_seconds_max=60, mqtt_filter_suffix=True, amqp=True)
+    broker = Broker(
+        connections_without_login_per_second_max=0, handshake_seconds_max=60, mqtt_filter_suffix=True, amqp=True
+    )
     try:
         broker.wait_for(lambda: "amqp" in broker.addresses, ANSWER_SECONDS)
         packets = [*(entry.octets for entry in CORPUS), *selecting_packets()]

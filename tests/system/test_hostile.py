@@ -383,6 +383,28 @@ async def test_one_address_cannot_take_all_connections(start_broker: StartBroker
             await other.expect(Type.WELCOME)
 
 
+async def test_an_address_that_never_logs_in_is_closed_to_and_nobody_else(start_broker: StartBroker) -> None:
+    broker = start_broker(connections_without_login_per_second_max=1)  # 30 s are owed: this takes less
+    here = "127.0.0.2"
+    async with calm(broker), await Peer.open(broker.port, source=here) as inside:
+        await inside.send(hello())
+        await inside.expect(Type.WELCOME)
+        strangers = [await Peer.open(broker.port, source=here) for _ in range(40)]
+        await eventually(broker, lambda now: now["connections_accepted"] >= 40)
+        for stranger in strangers:
+            stranger.close()
+        await eventually(broker, lambda now: now["handshakes_failed"] == 40)
+        for port in (broker.port, broker.port, broker.mqtt_port):
+            async with await Peer.open(port, source=here) as refused:
+                assert await refused.remains() == []
+        await inside.settle()
+        assert (await stats(broker))["connections_refused_strangers"] == 3
+        async with await Peer.open(broker.port, source="127.0.0.3") as other:
+            await other.send(hello())
+            await other.expect(Type.WELCOME)
+    assert len(await logged_once_it_is(broker, "strangers_refused", address=here)) == 1
+
+
 async def test_a_flood_of_wrong_passwords_keeps_nobody_out_that_is_in(start_broker: StartBroker) -> None:
     broker = start_broker(environment={"FANLIGHT_PASSWORD": "sesame"}, password_threads=1, password_queue_max=20)
     async with await Peer.connect(broker.port, password="sesame") as reader, await Peer.connect(

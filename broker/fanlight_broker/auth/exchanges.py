@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Final
 
-from fanlight_broker.auth.penalties import place_of
 from fanlight_broker.auth.scram import ScramServer, decoy
 from fanlight_broker.auth.scram_keys import ITERATIONS, ScramKeys
 from fanlight_broker.auth.verifier import Verifier
 from fanlight_broker.core.errors import AuthenticationFailed
 from fanlight_broker.core.identity import Identity
+from fanlight_broker.core.places import place_of
 
 FAILED: Final = "wrong user name or password"
 

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any, Final
 from fanlight_broker import event_log
 from fanlight_broker.auth.breaker import Breaker
 from fanlight_broker.auth.password_file import why_not_a_user
-from fanlight_broker.auth.penalties import place_of
 from fanlight_broker.auth.users import permissions_of, why_not_groups, why_not_limits
 from fanlight_broker.auth.verifier import BUSY, Verifier
 from fanlight_broker.core.errors import AuthenticationFailed
 from fanlight_broker.core.identity import Identity
+from fanlight_broker.core.places import place_of
 
 if TYPE_CHECKING:
     import aiohttp

@@ -10,7 +10,6 @@ It makes no difference whether the user exists. No clock here: `now` is an argum
 
 from collections import OrderedDict
 from collections.abc import Hashable
-from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Final
 
 FREE_OF_NAME: Final = 3  # failures without a delay: a person at a keyboard
@@ -18,19 +17,6 @@ FREE_OF_ADDRESS: Final = 10
 FIRST_SECONDS: Final = 0.1
 FORGOTTEN_SECONDS: Final = 300.0  # without a further failure
 KEPT_MAX: Final = 10_000  # in each table, about 300 bytes each; beyond it the oldest are forgotten
-
-
-def place_of(address: str) -> str:
-    """What counts as one address: for IPv6 its /64, because one host may use any address of it."""
-    try:
-        found = ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if not isinstance(found, IPv6Address):
-        return address
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return str(ip_network((found, 64), strict=False))
 
 
 class _Failures:

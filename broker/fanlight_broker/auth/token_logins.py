@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from fanlight_broker.auth.penalties import place_of
 from fanlight_broker.auth.verifier import BUSY, Verifier
 from fanlight_broker.core.errors import AuthenticationFailed
 from fanlight_broker.core.identity import Identity
+from fanlight_broker.core.places import place_of
 
 if TYPE_CHECKING:
     from fanlight_broker.auth.tokens import Tokens

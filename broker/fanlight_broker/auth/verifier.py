@@ -26,8 +26,9 @@ from typing import Any, Final
 from fanlight_broker import event_log
 from fanlight_broker.auth.fair_queue import FairQueue, QueuedLogin
 from fanlight_broker.auth.hashing import HashingError, matches
-from fanlight_broker.auth.penalties import Penalties, place_of
+from fanlight_broker.auth.penalties import Penalties
 from fanlight_broker.core.errors import AuthenticationFailed
+from fanlight_broker.core.places import place_of
 
 COUNTERS: Final[Mapping[str, str]] = {
     "passwords_checked": "Passwords checked against an argon2 hash",
@@ -219,11 +220,11 @@ class Verifier:
         return hashlib.blake2b(text, key=self._key, digest_size=32).digest()
 
     def delay(self, address: str, user: str) -> float:
-        """Seconds until a login may be checked; not above 0: now. `address`: see penalties.place_of."""
+        """Seconds until a login may be checked; not above 0: now. `address`: see places.place_of."""
         return self._penalties.until(address, user) - self._clock()
 
     async def wait_out(self, address: str, user: str) -> None:
-        """Wait until the penalty of a login is over that is checked elsewhere. `address`: see penalties.place_of."""
+        """Wait until the penalty of a login is over that is checked elsewhere. `address`: see places.place_of."""
         delay = self.delay(address, user)
         if delay > 0:
             self._counts["passwords_delayed"] += 1

@@ -33,6 +33,7 @@ COUNTERS: Final[Mapping[str, str]] = {
     "connections_accepted": "Connections accepted",
     "connections_closed": "Connections closed, by either side",
     "connections_refused": "Connections refused by a limit",
+    "connections_refused_strangers": "Connections refused because too many of their address ended without a login",
     "connections_revoked": "Connections ended because their credentials were changed or deleted",
     "connections_expired": "Connections ended because their credentials have expired",
     "connections_kicked": "Connections ended by an operator",

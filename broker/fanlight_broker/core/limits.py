@@ -139,6 +139,13 @@ class Limits:
             "never wait"
         ),
     ] = 3
+    connections_without_login_per_second_max: Annotated[
+        int, Ge(0), Le(1_000_000), Unit("connections"),
+        Reason(
+            "connections of one address that end before anybody logs in, a second; above it its new ones are closed "
+            "when they are accepted, 30 s at most, as each takes as long as a hundred messages; 0: as many as come"
+        ),
+    ] = 250
     refusals_per_second_max: Annotated[
         int, Ge(0), Le(1_000_000), Unit("requests"),
         Reason(

@@ -3,6 +3,7 @@
 from collections import Counter
 
 from fanlight_broker.core.limits import Limits
+from fanlight_broker.net.strangers import Strangers
 
 
 class Admission:
@@ -11,6 +12,7 @@ class Admission:
     def __init__(self) -> None:
         self.connections = 0
         self.refusing = ""  # why nobody is admitted now; "": it is by the limits
+        self.strangers = Strangers()
         self._addresses: Counter[str] = Counter()
 
     def refusal(self, address: str, limits: Limits) -> str | None:
@@ -46,6 +48,7 @@ class BoundedAdmission(Admission):
 
     def __init__(self, whole: Admission, most: int, limit: str) -> None:
         super().__init__()
+        self.strangers = whole.strangers
         self._whole, self._most, self._limit = whole, most, limit
 
     def refusal(self, address: str, limits: Limits) -> str | None:

@@ -62,11 +62,13 @@ class Handshake:
     charged   the address whose connections it counts among; "": nobody's, until a proxy says who it is from
     listener  the name of the listener that accepted it
     give_up   closes the connection, as long as it is at this stage
+    welcome   False: refused as one too many, which does not count for its address (strangers.py)
     memory    what the buffers of its TLS are charged for; None without TLS
     """
 
     __slots__ = (
         "_admitted", "_reason", "address", "charged", "give_up", "listener", "memory", "owner", "port", "stage",
+        "welcome",
     )  # fmt: skip
 
     def __init__(self, owner: HandshakeOwner, stage: str, address: str, port: int, listener: str) -> None:
@@ -74,6 +76,7 @@ class Handshake:
         self.stage = stage
         self.address = self.charged = address
         self.port = port
+        self.welcome = True
         self.memory: TlsMemory | None = None
         self.listener = listener
         self.give_up: Callable[[], object] = lambda: None

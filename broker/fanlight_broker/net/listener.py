@@ -9,6 +9,7 @@ plain TCP, TLS and WebSocket: `start` opens one, and may be called again.
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fanlight_broker import audit, event_log
@@ -35,6 +36,7 @@ from fanlight_broker.wire.outbox import Outbox
 
 if TYPE_CHECKING:
     from fanlight_broker.net.poller import Poller
+    from fanlight_broker.net.tcp import Socket
 
 log: Final = event_log.get("net")
 
@@ -94,6 +96,7 @@ class Listener:
         self._shared = shared
         self._poller = poller
         self._admission = admission if admission is not None else Admission()
+        self._strangers = self._admission.strangers
         self._handshake_turns = handshake_turns or HandshakeTurns(broker.turns.later)
         self._acceptors: list[Accepting] = []
         self.traffic: list[Traffic] = []  # of each port
@@ -138,7 +141,7 @@ class Listener:
             bound = await secure.start(host, port, BACKLOG)
             self._acceptors.append(secure)
         elif upgrade is None and self._poller is not None:
-            plain = TcpAcceptor(self._poller, lambda socket: Connection(self, traffic).accepted(socket))
+            plain = TcpAcceptor(self._poller, partial(self._welcome, traffic))
             bound = await plain.start(host, port, BACKLOG)
             self._acceptors.append(plain)
         else:
@@ -222,6 +225,8 @@ class Listener:
 
     def begin_handshake(self, handshake: Handshake) -> bool:
         limits = self.broker.limits
+        if self._strangers.refusal(handshake.charged, limits, self.clock()) is not None:
+            return False
         refusal = self._admission.refusal(handshake.charged, limits) or self._begin_memory(handshake)
         if refusal is not None:  # without an answer: that would need the handshake that is to be avoided
             self._note_refusal(handshake.address, handshake.port, refusal)
@@ -250,7 +255,9 @@ class Listener:
         refusal = self._admission.refusal(origin.address, self.broker.limits)
         self._admission.admit(origin.address)
         handshake.address, handshake.port, handshake.stage = origin.address, origin.port, stage
+        refusal = refusal or self._strangers.refusal(origin.address, self.broker.limits, self.clock())
         refusal = refusal or self._begin_memory(handshake)
+        handshake.welcome = refusal is None
         if refusal is not None:
             self._note_refusal(origin.address, origin.port, refusal)
             self.refused += 1
@@ -264,6 +271,8 @@ class Listener:
         self._shaking_hands.discard(handshake)
         self._handshakes.end(handshake)
         self._leave(handshake.charged, handshake)
+        if handshake.welcome:
+            self._strangers.note(handshake.charged, self.broker.limits, self.clock())
         self.ended += 1
         self.handshakes_failed += 1
         self.stages_failed[handshake.stage] += 1
@@ -282,6 +291,11 @@ class Listener:
     def check(self, listener: str, first: bytes) -> WrongProtocol | None:
         """Whether a connection that begins like this speaks another protocol than the listener's."""
         return self._protocol_check(listener, first) if self._protocol_check is not None else None
+
+    def _welcome(self, traffic: Traffic, socket: "Socket") -> None:
+        if self._strangers.refusal(socket.address, self.broker.limits, self.clock()) is not None:
+            return socket.abort()
+        return Connection(self, traffic).accepted(socket)
 
     def _note_refusal(self, address: str, port: int, refusal: str) -> None:
         if self.refused % 1000 == 0:
@@ -335,10 +349,8 @@ class Listener:
         wrong = self.check(self.name, first)
         if wrong is None:
             return None
-        log.warning(
-            "wrong_protocol", listener=self.name, address=connection.address, port=connection.port,
-            text=wrong.text,
-        )
+        who = {"address": connection.address, "port": connection.port}
+        log.warning("wrong_protocol", listener=self.name, **who, text=wrong.text)
         return wrong.answer
 
     def closed(self, connection: Connection) -> None:
@@ -358,6 +370,8 @@ class Listener:
         self._handshakes.end(connection.handshake or connection)
         if connection.handshake is not None:
             del self._by_handshake[connection.handshake]
+        if protocol.client is None and connection not in self._refusing:
+            self._strangers.note(connection.address, self.broker.limits, self.clock())
         self._refusing.discard(connection)
         self._leave(connection.address, connection.handshake)
         self._look_whether_empty()
