@@ -158,6 +158,10 @@ $(STAMPS)/spark: pyproject.toml constraints.txt $(STAMPS)/tools
 	  $(PIP) install -c constraints.txt --group spark && touch $@; \
 	else echo 'make: no java; what tests with Spark is skipped'; fi
 
+# What each JVM of tests/pipeline would else load again; without Spark there is none.
+$(STAMPS)/classes: scripts/share_classes.py $(STAMPS)/spark | $(STAMPS)/built
+	@if test -e $(STAMPS)/spark; then $(BIN)/python scripts/share_classes.py && touch $@; fi
+
 $(STAMPS)/fuzz: pyproject.toml constraints.txt $(STAMPS)/tools
 	@$(PIP) install -c constraints.txt --group fuzz
 	@touch $@
@@ -206,7 +210,7 @@ bench-peers: same-python $(STAMPS)/built $(STAMPS)/dev
 
 # --- checking it ----------------------------------------------------------------------------------------------------
 
-test: same-python $(STAMPS)/built $(STAMPS)/dev $(STAMPS)/npm $(STAMPS)/charts $(STAMPS)/helm $(STAMPS)/spark
+test: same-python $(STAMPS)/built $(STAMPS)/dev $(STAMPS)/npm $(STAMPS)/charts $(STAMPS)/helm $(STAMPS)/classes
 	@$(BIN)/python scripts/run_checks.py $(ARGS)
 
 lint: same-python $(STAMPS)/built $(STAMPS)/dev

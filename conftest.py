@@ -9,6 +9,7 @@ An example of Hypothesis may take as long as it takes: the machine may be slow, 
 so that nobody waits for them at the end.
 """
 
+import gc
 import os
 from collections.abc import Generator
 
@@ -32,6 +33,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files first; the others as they are."""
     ranks = {name: rank for rank, name in enumerate(LONGEST)}
     items.sort(key=lambda item: ranks.get(item.path.name, len(LONGEST)))
+
+
+def pytest_collection_finish() -> None:
+    """What stays to the end, modules and 20,000 tests, is not looked at by the collections that tests ask for."""
+    gc.collect()
+    gc.freeze()
 
 
 def forbid_skip(report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -8,6 +8,7 @@ At the end it is sent SIGTERM and must exit within fanlight_bench.launch.STOP_SE
 when its broker logged an error or a traceback. A test that provokes one sets `may_complain` on its broker.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -46,6 +47,13 @@ def _factory(stack: ExitStack) -> StartBroker:
         return broker
 
     return start
+
+
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that the workers of a run of tests share."""
+    base = tmp_path_factory.getbasetemp()
+    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared"
 
 
 @pytest.fixture

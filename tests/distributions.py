@@ -4,6 +4,7 @@ Each is made into a source distribution, that unpacked and made into a wheel. No
 has compiled modules made from the same bytes, they are taken, so that the compiler has little to do.
 """
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -94,6 +95,23 @@ def build_all(work: Path, names: Iterable[str] = OURS) -> Built:
         )
         wheels[name] = one(work / "wheels", f"{file}.whl")
     return Built(archives, wheels)
+
+
+def built_once(work: Path) -> Built:
+    """What build_all makes of all of ours, below `work`: whoever comes first builds it, and the others wait for it."""
+    work.mkdir(parents=True, exist_ok=True)
+    with open(work / "lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (work / "whole").exists():
+            names = {name: f"{name.replace('-', '_')}-[0-9]*" for name in OURS}
+            return Built(
+                {name: one(work / "archives", f"{file}.tar.gz") for name, file in names.items()},
+                {name: one(work / "wheels", f"{file}.whl") for name, file in names.items()},
+            )
+        shutil.rmtree(work / "checkout", ignore_errors=True)  # of one that failed
+        built = build_all(work)
+        (work / "whole").touch()
+        return built
 
 
 def take_compiled(folder: str, package: str, unpacked: Path) -> None:

@@ -22,16 +22,16 @@ import pytest
 from packaging.requirements import Requirement
 
 from scripts.dependencies import needed
-from tests.distributions import OURS, ROOT, Built, build_all, ours, run
+from tests.distributions import OURS, ROOT, Built, built_once, ours, run
 
 SITE_PACKAGES = Path(sysconfig.get_path("platlib"))
 RESEARCH = ("research/matchers", "research/content")
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+def built(shared_folder: Path) -> Built:
     """All of ours."""
-    return build_all(tmp_path_factory.mktemp("packaging"))
+    return built_once(shared_folder / "distributions")
 
 
 def names_in(archive: Path) -> set[str]:

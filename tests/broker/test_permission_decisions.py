@@ -254,7 +254,7 @@ class Model:
         assert in_groups == (len(members) if published else 0)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=180, deadline=None)
 @given(st.lists(steps, min_size=5, max_size=30))
 def test_nothing_is_delivered_that_the_plain_interpreter_denies(actions: list[tuple[Any, ...]]) -> None:
     model = Model()

@@ -1,4 +1,4 @@
-"""What is promised holds over kills of the broker: 20 here, `make crash-test KILLS=1000` for more."""
+"""What is promised holds over kills of the broker: 12 here, `make crash-test KILLS=1000` for more."""
 
 from pathlib import Path
 
@@ -10,10 +10,10 @@ from tests.simulation.history import Followed, Violation
 
 
 async def test_what_is_promised_holds_over_kills(tmp_path: Path) -> None:
-    run = CrashRun(tmp_path / "data", 20, seed=1)
+    run = CrashRun(tmp_path / "data", 12, seed=1)
     history = await run.run()
     assert run.complaints == []
-    assert history.kills == 20
+    assert history.kills == 12
     assert run.rounds > 0
     assert history.deliveries >= len(history.sent) > 0
     assert run.network.queues.deliveries >= len(run.network.queues.put) > 0

@@ -68,13 +68,13 @@ def strange(draw: st.DrawFn) -> bytes:
 PIECES = st.sampled_from([1, 2, 3, 7, 64, 100_000])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(octets=st.binary(max_size=600), piece=PIECES, greet=st.booleans())
 def test_any_octets_are_answered_or_closed_and_nobody_else_suffers(octets: bytes, piece: int, greet: bool) -> None:
     try_octets(octets, piece=piece, greet=greet)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(octets=damaged(), piece=PIECES, greet=st.booleans())
 def test_damaged_frames_are_answered_or_closed_and_nobody_else_suffers(
     octets: bytes, piece: int, greet: bool
@@ -85,7 +85,7 @@ def test_damaged_frames_are_answered_or_closed_and_nobody_else_suffers(
 AFTER = "cfffffffffffffffff"  # 2**64 - 1 messages, which a signed counter does not hold
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(octets=strange(), piece=PIECES, greet=st.booleans())
 @example(octets=bytes.fromhex("00000007930101819100c0"), piece=64, greet=False)  # an array as a key
 @example(octets=bytes.fromhex("000000169506c001a16181a56166746572" + AFTER), piece=64, greet=True)
@@ -104,7 +104,7 @@ TEXTS = st.one_of(
 )
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(filter=TEXTS, filter_syntax=st.sampled_from(SYNTAXES), topic=TEXTS, topic_syntax=st.sampled_from(SYNTAXES))
 def test_any_two_texts_match_or_not_as_the_oracle_says(
     filter: bytes, filter_syntax: str, topic: bytes, topic_syntax: str
@@ -130,7 +130,7 @@ FILTERS = st.one_of(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     version=st.sampled_from([V3, V5]), filter=FILTERS, suffix=st.none() | SUFFIXES, where=st.none() | SELECTORS,
     topic=st.sampled_from(mqtt_selectors.TOPICS),
@@ -168,7 +168,7 @@ def changed_text(draw: st.DrawFn, seeds: tuple[bytes, ...]) -> bytes:
     return bytes(octets)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(octets=st.one_of(TEXTS, changed_text(selectors.TEXTS)))
 @example(octets=b"NOT " * 16 + b"a")
 @example(octets=b"a LIKE '" + b"%_" * 60 + b"'")
@@ -176,7 +176,7 @@ def test_any_text_is_a_selector_or_refused_at_a_byte(octets: bytes) -> None:
     selectors.try_octets(octets)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(octets=st.one_of(TEXTS, changed_text(selectors.SUFFIXES)))
 def test_any_suffix_is_a_selector_or_refused_at_a_byte(octets: bytes) -> None:
     selectors.try_suffix(octets)

@@ -294,7 +294,7 @@ TestIndexesTinyPool = _case(IndexesTinyPool, 40)
 TestIndexesLatePool = _case(IndexesLatePool, 30)
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=320, deadline=None)
 @given(
     st.lists(st.tuples(texts(wildcards=True), ids), max_size=12),
     st.lists(texts(wildcards=False), min_size=1, max_size=6),
@@ -317,7 +317,7 @@ MANY_WILD = st.lists(st.sampled_from(["#", "*", "a", "b"]), max_size=9).map(".".
 TWO_LETTERS = st.lists(st.sampled_from(["a", "b"]), max_size=12).map(".".join)
 
 
-@settings(max_examples=2500, deadline=None)
+@settings(max_examples=1_000, deadline=None)
 @given(MANY_WILD, TWO_LETTERS, st.sampled_from(sorted(TUNINGS)))
 def test_several_hashes_over_two_letters(filter: str, topic: str, tuning: str) -> None:
     """The greedy check of segments against the recursion, where neighbours are nearly alike."""

@@ -146,7 +146,7 @@ def test_a_dollar_and_empty_words_agree_with_all_topics_of_four() -> None:
         assert says(a, b) is oracle(a, b) is expected, (a, b)
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(filters(), filters())
 @example(("#", "mqtt"), ("#.$x", "amqp"))
 @example(("#.a.*.#", "amqp"), ("#.a.#.a.*.#", "amqp"))
@@ -155,14 +155,14 @@ def test_any_two_filters_agree_with_the_oracle(a: Written, b: Written) -> None:
     assert says(b, a) is oracle(b, a)
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(pairs())
 def test_filters_that_are_nearly_alike_agree_with_the_oracle(pair: tuple[Written, Written]) -> None:
     a, b = pair
     assert says(a, b) is oracle(a, b)
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=320, deadline=None)
 @given(pairs())
 def test_what_covers_another_ranks_before_it_and_matches_its_topic(pair: tuple[Written, Written]) -> None:
     a, b = pair
@@ -206,7 +206,7 @@ def test_filters_of_a_site_are_not_compared_each_with_each(monkeypatch: pytest.M
     assert asked < 3 * len(index)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(filters(most=4), max_size=14))
 def test_a_minimal_cover_covers_all_and_none_of_it_another(given: list[Written]) -> None:
     left = minimal_cover(given)
@@ -219,7 +219,7 @@ def test_a_minimal_cover_covers_all_and_none_of_it_another(given: list[Written])
     assert all(filter in places for filter in left)  # in the order given
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=140, deadline=None)
 @given(st.lists(st.tuples(filters(most=4), st.integers(0, 3)), max_size=12))
 def test_what_is_subsumed_is_covered_by_what_is_not(given: list[tuple[Written, int]]) -> None:
     index = FilterIndex()

@@ -20,7 +20,7 @@ filters = st.tuples(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     st.lists(filters, max_size=12),
     st.lists(st.sampled_from(KEYS), max_size=4),
@@ -51,7 +51,7 @@ places = st.tuples(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=140, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(KEYS), st.integers(0, 3), st.lists(places, max_size=2)), max_size=4),
     st.lists(st.sampled_from(["", "a", "b", "aa"]), min_size=1, max_size=4), st.sampled_from(list(SEPARATORS)),

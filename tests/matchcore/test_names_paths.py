@@ -104,7 +104,7 @@ for _machine in (TestNames, TestNamesByPostings, TestNamesByBoth):
 del _machine
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=240, deadline=None)
 @given(st.lists(names(), min_size=1, max_size=30), st.lists(filters(), min_size=1, max_size=8), st.sampled_from(SLACKS))
 @example([("a.b.a.b.c", "amqp"), ("a.b", "amqp")], [("#.a.#.b.#", "amqp"), ("#.b.c", "amqp")], -1)
 @example([("$x.a", "amqp"), ("b.a", "amqp")], [("+/a", "mqtt"), ("#", "mqtt")], -1)

@@ -31,7 +31,7 @@ def check(text: str) -> bool:
 
 
 @given(SELECTORS)
-@settings(max_examples=300)
+@settings(max_examples=200)
 def test_a_canonical_text_is_read_as_the_definition_reads_it(selector: Selector) -> None:
     check(str(selector))
 
@@ -47,7 +47,7 @@ PIECES = (
 @given(st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(["", " ", " ", "\n"])), max_size=12))
 @example([("a", " "), ("=", " "), ("5", ""), ("AND", " "), ("b", "")])
 @example([("payload", " "), (".b", "")])
-@settings(max_examples=1_000)
+@settings(max_examples=400)
 def test_pieces_in_any_order_are_read_as_the_definition_reads_them(pieces: list[tuple[str, str]]) -> None:
     check("".join(piece + space for piece, space in pieces))
 

@@ -38,7 +38,7 @@ def as_arrow(columns: Columns) -> list[Any]:
     return [table, pa.concat_tables([table[:half], table[half:]]), *table.combine_chunks().to_batches()[:1]]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     rules=st.lists(st.tuples(st.sampled_from(SELECTORS), st.integers(0, 3), st.sampled_from([None, "a.#", "*.b"])),
                    max_size=30),

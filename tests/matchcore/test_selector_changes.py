@@ -85,12 +85,8 @@ class Watcher:
 
 @pytest.fixture
 def restored_collector() -> Iterator[None]:
-    """And what there is before the test is not looked at, which takes most of a collection."""
     before = gc.get_threshold()
-    gc.collect()
-    gc.freeze()
     yield
-    gc.unfreeze()
     gc.set_threshold(*before)
 
 

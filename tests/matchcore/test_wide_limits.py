@@ -48,7 +48,7 @@ def told(call: Any, *arguments: Any, **keywords: Any) -> Any:
         return type(error), error.text
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     LIMITS,
     st.sampled_from(TUNINGS),

@@ -13,8 +13,13 @@ from typing import Any
 import pytest
 
 from fanlight_archive import Writer
+from scripts.share_classes import CLASSES, QUIETLY
 from tests import require
 from tests.archive.messages import batch
+
+# Of each JVM here: it lives for seconds, so that compiling well does not pay; its classes come from the archive that
+# `make test` has made, where that is of the same Java and the same jars.
+JAVA_OPTIONS = f"-XX:TieredStopAtLevel=1 -XX:SharedArchiveFile={CLASSES} {QUIETLY}"
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +28,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     require.spark()
     from fanlight_spark.session import local_session
 
+    os.environ["SPARK_SUBMIT_OPTS"] = JAVA_OPTIONS  # also of the JVMs that tests start in processes of their own
     folder = tmp_path_factory.mktemp("spark")
     settings = {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.local.dir": str(folder / "local")}
     session = local_session("tests", cores=2, quick=True, settings=settings)

@@ -92,9 +92,10 @@ def test_the_functions_of_sql_have_its_nulls(spark: Any) -> None:
         [(1, "a.*", "a.b", "amqp"), (2, "a.*", "c", "amqp"), (3, None, "c", "amqp"), (4, "c", None, "amqp"),
          (5, "a/+", "a/b", "mqtt"), (6, "#", "x" * 70_000, "amqp"), (7, "a/+", "a/b", None)],
         "n INT, filter STRING, topic STRING, syntax STRING",
-    ).createOrReplaceTempView("topics")  # fmt: skip
+    ).createOrReplaceTempView("nulls_of_topics")  # fmt: skip
     rows = spark.sql(
-        "SELECT topic_matches(filter, topic, syntax) one, topic_matches('a.*', topic) two FROM topics ORDER BY n"
+        "SELECT topic_matches(filter, topic, syntax) one, topic_matches('a.*', topic) two"
+        " FROM nulls_of_topics ORDER BY n"
     ).collect()
     assert [tuple(row) for row in rows] == [
         (True, True), (False, False), (None, False), (None, None), (True, False), (False, False), (None, False),
@@ -108,11 +109,11 @@ def test_the_functions_of_sql_have_its_nulls(spark: Any) -> None:
             (None, None, None, None),
         ])],
         "n INT, where STRING, fields MAP<STRING, STRING>, price BIGINT, region STRING, urgent BOOLEAN",
-    ).createOrReplaceTempView("messages")  # fmt: skip
+    ).createOrReplaceTempView("nulls_of_messages")  # fmt: skip
     rows = spark.sql(
         "SELECT selector_matches(where, fields) one, selector_matches(where, struct(price, region, urgent)) two,"
         " selector_matches('price > 100', struct(price)) <=> (price > 100) three,"
-        " selector_matches('price >= 80', map('price', price)) four FROM messages ORDER BY n"
+        " selector_matches('price >= 80', map('price', price)) four FROM nulls_of_messages ORDER BY n"
     ).collect()
     assert [row.one for row in rows] == [
         True, False, None, None, True, None, False, None, None, True, None, None, False, False, False, None,
@@ -124,7 +125,7 @@ def test_the_functions_of_sql_have_its_nulls(spark: Any) -> None:
     ]  # fmt: skip
     assert all(row.three for row in rows)
     assert [row.four for row in rows[:4]] == [True, True, None, None]
-    count = spark.sql("SELECT count(*) c FROM messages WHERE NOT selector_matches(where, fields)").first()
+    count = spark.sql("SELECT count(*) c FROM nulls_of_messages WHERE NOT selector_matches(where, fields)").first()
     assert count is not None
     assert count.c == [row.one for row in rows].count(False)
     with pytest.raises(Exception, match=r"invalid selector 'price = ', byte 8"):

@@ -81,7 +81,7 @@ def test_ways_of_publishing_on_one_topic_are_decided_apart() -> None:
     }  # fmt: skip
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(
     st.none() | rule_texts(False), rule_texts(False), st.sampled_from(FILTERS), st.sampled_from(["ann", "pump7", ""])
 )

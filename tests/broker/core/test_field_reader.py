@@ -166,7 +166,7 @@ def test_of_a_publisher_that_has_gone_the_name_is_known() -> None:
 WORDS = Asked("$words", *(f"$word[{n}]" for n in range(1, 129)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=140, deadline=None)
 @given(topic=st.lists(st.sampled_from([b"a", b"bc", b"/", b".", b"$x", "ä".encode(), b"\xff", b"\0"])).map(b"".join))
 @pytest.mark.parametrize("syntax", SYNTAXES)
 def test_words_are_those_of_the_matcher(syntax: str, topic: bytes) -> None:

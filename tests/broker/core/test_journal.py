@@ -119,7 +119,7 @@ ACTIONS = st.sampled_from([
 ])  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(ACTIONS, st.integers(0, 2), st.integers(0, 8)), max_size=40))
 def test_the_image_of_a_journal_is_the_broker(steps: list[tuple[str, int, int]]) -> None:
     world, journal = World(retained_messages_max=3, queue_messages_max=4), Journal()

@@ -14,7 +14,7 @@ from tests.broker.core.bodies import OTHER, Bodies, exactly
 from tests.broker.core.encodings import JSON
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(body=st.text('{}[]:,"\\u0123d8c-+.eEtruefalsn \n', max_size=30).map(str.encode))
 @example(body=b"")
 @example(body=b"\xef\xbb\xbf{}")
@@ -33,7 +33,7 @@ def test_random_texts_are_judged_alike(body: bytes) -> None:
     JSON.agrees(b'{"a":"' + body + b'"}', [("a",)])
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     sign=st.sampled_from(["", "-"]), whole=st.text("0123456789", min_size=1, max_size=25),
     fraction=st.text("0123456789", max_size=25), exponent=st.one_of(st.none(), st.integers(-400, 400)),
@@ -135,7 +135,7 @@ def test_floats_have_a_point_whatever_the_locale() -> None:
         locale.setlocale(locale.LC_NUMERIC, before)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=140, deadline=None)
 @given(bits=st.integers(0, 2**64 - 1))
 def test_every_float_is_read_as_it_was_written(bits: int) -> None:
     (value,) = struct.unpack(">d", bits.to_bytes(8, "big"))

@@ -121,7 +121,7 @@ def with_types(values: dict[str, Any]) -> dict[str, tuple[type, Any]]:
     return {name: (type(value), value) for name, value in values.items()}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(rows=st.lists(ROWS, max_size=8), skipped=st.integers(0, 3), with_formats=st.booleans())
 def test_a_row_has_the_fields_of_the_message_that_it_was(rows: list[Row], skipped: int, with_formats: bool) -> None:
     if not with_formats:
@@ -148,7 +148,7 @@ WHERES = ["a = 1", "b <> 'x'", "payload.n > 2 AND a IS NULL", "NOT payload.deep.
           "$time < 0", "$client LIKE 'cl%'", "a IN (1, 2.5, 'true') OR $word[1] = 'ä'"]  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=140, deadline=None)
 @given(rows=st.lists(ROWS, max_size=8), where=st.sampled_from(WHERES))
 def test_a_selector_is_true_of_the_rows_of_whose_fields_it_is_true(rows: list[Row], where: str) -> None:
     counts = BodyCounts()
@@ -161,7 +161,7 @@ def test_a_selector_is_true_of_the_rows_of_whose_fields_it_is_true(rows: list[Ro
     assert (counts.decoded, counts.malformed, counts.too_large) == tuple(2 * count for count in again)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=140, deadline=None)
 @given(batches=st.lists(st.lists(ROWS, max_size=5), max_size=3))
 def test_the_numbers_of_fields_are_those_that_comparisons_see(batches: list[list[Row]]) -> None:
     names = ("a", "b", "payload.n", "payload.deep.n", "$time", "$bytes")

@@ -12,7 +12,7 @@ from tests.broker.core.bodies import OTHER, Bodies, Pairs, exactly
 from tests.broker.core.encodings import LEVELS, MSGPACK
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(octets=st.one_of(st.binary(max_size=12), st.binary(max_size=60).map(lambda rest: b"\x83\xa1a" + rest)))
 @example(octets=b"")
 @example(octets=b"\xdf\xff\xff\xff\xff\xc0")

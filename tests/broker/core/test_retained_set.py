@@ -49,7 +49,7 @@ OPERATIONS = st.tuples(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(OPERATIONS, max_size=30), st.sampled_from([{}, *TIGHT]))
 def test_compiled_code_sets_what_python_sets(operations: list[Any], limits: dict[str, Any]) -> None:
     (one, shares, told), (two, plain_shares, plain_told) = world_of(limits), world_of(limits)

@@ -131,7 +131,7 @@ class Oracle:
         return ".".join(made) if len(made) <= LIMITS.topic_words_max else None
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(rules(), topics, messages, st.booleans())
 def test_a_plan_is_what_the_oracle_says(
     rules: list[RoutingRule], topic: list[str], fields: dict[str, Any], due: bool
@@ -159,7 +159,7 @@ def test_a_message_is_planned_as_its_fields_are(
     assert plan is not None or not planned.steps
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(rules(), topics, st.lists(st.tuples(messages, st.booleans()), min_size=2, max_size=5))
 def test_plans_that_are_kept_are_those_that_would_be_made(
     rules: list[RoutingRule], topic: list[str], published: list[tuple[dict[str, Any], bool]]

@@ -422,7 +422,7 @@ def do(world: World, peers: dict[int, Peer], operation: str, who: int, what: int
         peer.acknowledge()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(OPERATION, max_size=40))
 def test_what_is_counted_in_the_shares_is_what_is_there_and_in_the_end_nothing(
     operations: list[tuple[str, int, int]],

@@ -112,7 +112,7 @@ OPERATIONS = st.tuples(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(OPERATIONS, max_size=40), st.sampled_from([TIGHT, ROOMY]))
 def test_compiled_code_does_what_python_does(
     operations: list[tuple[str, int, list[str], str, int]], limits: dict[str, Any]

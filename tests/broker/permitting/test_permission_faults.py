@@ -40,7 +40,7 @@ def test_a_shadowed_rule_never_decides(given_rules, asked, fields) -> None:  # t
         assert reference.decide(labelled, CLOSED, asker, action, topic, syntax, fields).rule not in found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=140, deadline=None)
 @given(rules(0), rules(1), askers)
 def test_conditions_compared(first, second, asker) -> None:  # type: ignore[no-untyped-def]
     def applies(rule: PermissionRule) -> bool:
@@ -55,7 +55,7 @@ def test_conditions_compared(first, second, asker) -> None:  # type: ignore[no-u
     assert reference.applies_to(first, sample(first.who)) or any("%" in v for _, vs in first.who for v in vs)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=140, deadline=None)
 @given(rules(0), askers, topics(), st.sampled_from(sorted(ON_TOPICS)), st.sampled_from(FIELDS[1:]))
 def test_reasons_are_given_where_a_rule_does_not_apply(rule, asker, topic, action, fields) -> None:  # type: ignore[no-untyped-def]
     text, syntax = topic

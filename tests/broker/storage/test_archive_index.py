@@ -137,7 +137,7 @@ def spans_of(folder: Path) -> list[Span]:
     st.lists(st.lists(st.lists(ROWS, max_size=6), min_size=1, max_size=3), min_size=1, max_size=4),
     st.sampled_from(FILTERS), st.sampled_from(WHERES), st.one_of(st.none(), st.integers(0, 60)),
 )  # fmt: skip
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_a_replay_gives_the_same_with_indexes_and_without(
     tmp_path_factory: pytest.TempPathFactory, segments: list[list[list[Row]]], filter: tuple[str, str],
     where: str | None, since: int | None,

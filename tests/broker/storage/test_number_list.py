@@ -14,7 +14,7 @@ REPEATED = st.tuples(st.just("run"), st.integers(1, 1_500), st.integers(1, 2))
 TAKEN = st.tuples(st.just("take"), st.integers(1, 900), st.just(0))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(st.one_of(ADDED, ADDED, REPEATED, TAKEN), max_size=40))
 def test_it_is_a_list(steps: list[tuple[str, int, int]]) -> None:
     numbers, plain, last = NumberList(), [], 0

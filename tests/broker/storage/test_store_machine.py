@@ -166,7 +166,7 @@ def qos2_step(what: str, window: Window, tag: int, now: float) -> None:
             qos2.refuse(window, tag, now)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=140, deadline=None)
 @given(STEPS)
 def test_after_a_crash_the_broker_is_what_it_was_when_it_was_synced(steps: list[tuple[str, int, int, int]]) -> None:
     with TemporaryDirectory() as folder:

@@ -132,7 +132,7 @@ ACTIONS = [*3 * ["publish"], *2 * ["acknowledge"], *2 * ["fetched"], "connect", 
 STEPS = st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 40)), max_size=60)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(STEPS, st.integers(1, 12), st.booleans(), st.booleans())
 def test_a_queue_with_a_backlog_keeps_order_bounds_and_counts(
     steps: list[tuple[str, int]], messages_max: int, drop_oldest: bool, short: bool

@@ -289,7 +289,7 @@ def act(world: World, step: Any) -> Any:
     return None
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=180, deadline=None)
 @given(setting=settings_of_a_world(), todo=st.lists(steps, min_size=1, max_size=12))
 def test_with_runs_and_without_everybody_gets_the_same(setting: Setting, todo: list[Any]) -> None:
     worlds = [World(setting, batches) for batches in (False, True)]

@@ -17,7 +17,7 @@ STEPS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(STEPS)
 def test_it_says_what_a_plain_dict_says(steps: list[tuple[str, int, float]]) -> None:
     table = DueTable()

@@ -16,7 +16,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=140, deadline=None)
 @given(STEPS)
 def test_a_row_is_a_deque(steps: list[tuple[str, int]]) -> None:
     before = blocks_in_use()

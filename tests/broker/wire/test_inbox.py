@@ -82,7 +82,7 @@ STREAMS = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     streams=st.lists(STREAMS, min_size=1, max_size=3),
     order=st.lists(st.integers(0, 2), min_size=1, max_size=20),

@@ -39,7 +39,7 @@ def agree(table: Inflight, oracle: Oracle) -> None:
 STEPS = st.lists(st.tuples(st.sampled_from(["give", "give", "discard", "up to"]), st.integers(0, 40)), max_size=120)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(STEPS)
 def test_tags_that_count_are_the_oracles(steps: list[tuple[str, int]]) -> None:
     pot = Pot("p")
@@ -70,7 +70,7 @@ def test_tags_that_count_are_the_oracles(steps: list[tuple[str, int]]) -> None:
     assert pot.used == 0
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(STEPS)
 def test_tags_that_are_reused_are_free_when_they_are_given(steps: list[tuple[str, int]]) -> None:
     pot = Pot("p")

@@ -170,7 +170,7 @@ ACTIONS = [*3 * ["publish"], "acknowledge", "receive", "refuse", "connect", "lea
 STEPS = st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 1), st.integers(0, 40)), max_size=60)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(STEPS, st.integers(1, 5), st.booleans())
 def test_a_journal_has_what_queue_and_inflight_have(
     steps: list[tuple[str, int, int]], messages_max: int, drop_oldest: bool

@@ -74,7 +74,7 @@ def agrees(octets: bytes) -> None:
         assert verdict is None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(value=VALUES)
 def test_what_the_package_encodes_is_sound(value: Any) -> None:
     octets = msgpack.packb(value)
@@ -85,7 +85,7 @@ def test_what_the_package_encodes_is_sound(value: Any) -> None:
         assert check(octets[:end], 64) == "a value goes on behind the end of the frame"
 
 
-@settings(max_examples=1_500, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(octets=st.one_of(st.binary(max_size=12), st.binary(max_size=60)))
 @example(octets=b"")
 @example(octets=b"\xc1")
@@ -97,7 +97,7 @@ def test_random_octets_are_judged_alike(octets: bytes) -> None:
     agrees(octets)
 
 
-@settings(max_examples=700, deadline=None)
+@settings(max_examples=280, deadline=None)
 @given(value=VALUES, at=st.integers(0, 200), octet=st.integers(0, 255))
 def test_damaged_values_are_judged_alike(value: Any, at: int, octet: int) -> None:
     octets = bytearray(msgpack.packb(value))
@@ -130,7 +130,7 @@ TEXTS = st.one_of(
 )
 
 
-@settings(max_examples=1_500, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(text=TEXTS, before=st.integers(0, 9))
 def test_utf8_is_what_python_says_it_is(text: bytes, before: int) -> None:
     text = b"a" * before + text  # at every place within the eight octets that are looked at together

@@ -168,7 +168,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("pages")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=140, deadline=None)
 @given(STEPS, st.integers(1, 60), st.booleans(), st.sampled_from([inf, 0.0, 3.0]))
 def test_a_queue_that_packs_does_what_one_of_objects_does(
     folder: Path, steps: list[tuple[str, int]], messages_max: int, drop_oldest: bool, ttl: float

@@ -131,7 +131,7 @@ class Hub:
         return [self.ledger.stored, self.ledger.stored_messages, self.account.stored, self.queue.queue.mortal]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(STEPS, st.booleans(), st.sampled_from([NEVER, NEVER, 2.0, 0.0]), st.sampled_from([1, 8]), st.booleans())
 def test_without_flights_all_is_as_with_them(
     steps: list[tuple[str, Any, Any]], drop_oldest: bool, seconds: float, others: int, packs: bool

@@ -19,7 +19,7 @@ ACTIONS = st.sampled_from(["call", "call", "call", "nobody", "release", "sync", 
 STEPS = st.lists(st.tuples(ACTIONS, st.integers(0, 3), st.integers(0, 9)), max_size=200)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(STEPS)
 def test_a_ring_is_a_list_of_what_waits(steps: list[tuple[str, int, int]]) -> None:
     done: list[int] = []

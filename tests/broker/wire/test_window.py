@@ -356,7 +356,7 @@ def test_a_groups_queue_ends_with_its_last_member_that_has_a_session() -> None:
     assert world.ledger.stored_messages == 1
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=140, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 50)), max_size=80), st.integers(1, 5))
 def test_nothing_is_lost_repeated_or_out_of_order(actions: list[tuple[int, int]], receive_max: int) -> None:
     """Whatever the client does: QoS 2 arrives once and in order, QoS 1 at least once, and in order the first time."""

@@ -56,7 +56,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(STEPS)
 def test_deliveries_are_those_of_a_dict(steps: list[tuple[str, int]]) -> None:
     world = Deliveries()

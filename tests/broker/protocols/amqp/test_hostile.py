@@ -57,7 +57,7 @@ frames = st.one_of(
 sequences = st.lists(st.one_of(requests, requests, contents, anew), max_size=25)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=200)
 @given(sent=sequences)
 def test_any_sequence_of_sensible_requests_leaves_nothing_behind(sent: list[bytes]) -> None:
     world = World()
@@ -79,7 +79,7 @@ def test_any_sequence_of_sensible_requests_leaves_nothing_behind(sent: list[byte
     assert world.channel().declare("alive") == "alive"
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=200)
 @given(sent=st.lists(frames, max_size=10), place=st.integers(0, 2_000), octet=st.integers(0, 255))
 def test_methods_with_any_fields_and_changed_bytes_close_no_other_connection(
     sent: list[bytes], place: int, octet: int

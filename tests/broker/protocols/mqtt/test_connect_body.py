@@ -34,7 +34,7 @@ def agrees(body: bytes) -> bool:
     return True
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(VERSIONS, st.integers(0, 255), st.integers(0, 0xFFFF), CLIENT_IDS, st.sampled_from([b"", b"\0", b"x"]))
 @example(V3, 2, 60, b"", b"")
 @example(V5, 0, 0, b"\xed\xa0\x80", b"")
@@ -52,7 +52,7 @@ def test_it_takes_what_the_codec_takes(
     assert flags & ~2  # a sound one that it leaves to the codec has a will, a user name or a password
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     VERSIONS,
     st.lists(

@@ -47,7 +47,7 @@ MUTATED = st.builds(
 STREAMS = st.lists(st.one_of(PACKETS, MUTATED, st.binary(max_size=6)), max_size=5).map(b"".join)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(octets=STREAMS, size=st.integers(1, 40))
 @example(octets=bytes.fromhex("3080808080"), size=1)
 @example(octets=bytes.fromhex("30ffffffff"), size=9)

@@ -74,7 +74,7 @@ def agrees(first: int, body: bytes, version: Version) -> None:
         assert client.lane.fault
 
 
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(BODIES)
 @example((0x30, b"\0\1t\x02\x23\0", V5))
 @example((0x30, b"\0\1t\x03\x23\0\0", V5))
@@ -101,7 +101,7 @@ def test_lane_and_codec_agree_on_every_prefix_and_every_interesting_octet(entry:
             agrees(first, body[:at] + bytes((octet,)) + body[at + 1 :], version)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=140, deadline=None)
 @given(st.data(), VERSIONS, st.integers(1, 50))
 def test_both_lanes_give_everyone_the_same_bytes(data: st.DataObject, version: Version, size: int) -> None:
     """With and without the plain way, whole and in pieces: subscribers of each version and QoS, and the publisher."""
@@ -134,7 +134,7 @@ def delivered(octets: bytes, topics: set[bytes], version: Version, *, plain: boo
 @pytest.mark.mqtt("MQTT-3.3.2-17", version=5)
 @pytest.mark.mqtt("MQTT-3.3.2-18", version=5)
 @pytest.mark.mqtt("MQTT-3.3.2-20", version=5)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=140, deadline=None)
 @given(st.data(), VERSIONS, VERSIONS, st.integers(0, 2), st.booleans())
 def test_a_subscriber_gets_what_was_published(
     data: st.DataObject, version: Version, wanted: Version, granted: int, identified: bool

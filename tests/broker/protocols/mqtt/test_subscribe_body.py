@@ -71,7 +71,7 @@ def agrees(body: bytes, version: Version, *, subscribe: bool, suffix: bool = Fal
     return True
 
 
-@settings(max_examples=1_500, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(VERSIONS, st.booleans(), st.integers(0, 0xFFFF), PROPERTIES, st.lists(st.tuples(FILTERS, OPTIONS), max_size=4))
 @example(V3, True, 1, b"\0", [(b"$share/g/a/+/#", 1)])
 @example(V5, True, 1, b"\x03\x0b\x80\x01", [(b"a", 0x2E), (b"$share/g/a", 0)])
@@ -92,7 +92,7 @@ def test_it_takes_what_the_codec_takes(
         agrees(body, version, subscribe=subscribe, suffix=suffix)
 
 
-@settings(max_examples=1_500, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(st.booleans(), PARTS, st.integers(-3, 3), st.sampled_from([0, 1, 2, 1_000]))
 @example(True, b"\x26\0\0\0\x7e" + b"x" * 126, 0, 1)  # a length of two octets
 @example(True, b"\x26\0\1a\0\1b" * 2, 0, 1)
@@ -116,7 +116,7 @@ def test_properties_cut_and_padded() -> None:
             agrees(octets[:at] + bytes((octet,)) + octets[at:], V5, subscribe=True)
 
 
-@settings(max_examples=1_500, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(
     VERSIONS, st.booleans(), st.booleans(),
     st.lists(

@@ -139,7 +139,7 @@ ACTIONS = [*6 * ["publish"], *2 * ["release"], *3 * ["sync"], "flush", *2 * ["re
 STEPS = st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 2), st.integers(0, 19)), max_size=80)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(STEPS, st.sampled_from([V3, V5]))
 def test_acknowledgements_come_in_order_and_none_before_its_sync(
     steps: list[tuple[str, int, int]], version: Version

@@ -160,7 +160,7 @@ GROUPED = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=140, deadline=None)
 @given(conversation=steps(SUBSCRIBE, GROUPED, *OTHERS))
 def test_both_lanes_give_everyone_the_same_bytes(conversation: list[Step]) -> None:
     _, fast = run(conversation, plain=False)
@@ -266,7 +266,7 @@ def reaches(wanted: str, filter_syntax: int, topic: str, syntax: int) -> bool:
     return reference.matches(wanted, SYNTAXES[filter_syntax], topic, SYNTAXES[syntax])
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=180, deadline=None)
 @given(conversation=steps(SUBSCRIBE, *OTHERS))
 @example(  # a subscription that ends within a read, and is subscribed again behind it
     conversation=[

@@ -33,7 +33,7 @@ def plainly(body: bytes) -> tuple[int, int | None, int, bytes, int] | None:
     return None
 
 
-@settings(max_examples=1_500, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(st.sampled_from([6, 8]), st.lists(VALUES, max_size=5))
 def test_it_reads_what_the_codec_reads(kind: int, values: list[Any]) -> None:
     body = msgpack.packb([kind, *values], use_bin_type=True)
@@ -51,7 +51,7 @@ def test_it_reads_the_option_that_the_codec_reads(options: dict[str, Any]) -> No
     assert plain_request(body) == plainly(body)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     st.none() | st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.text(max_size=300) | st.binary(max_size=300)
 )
