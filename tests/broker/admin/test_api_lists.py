@@ -4,13 +4,14 @@ import random
 from collections.abc import Generator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 import pytest
 
 from fanlight_broker.admin.api.declared import Call, read_parameters
 from fanlight_broker.admin.api.declared import Operation as Declared
-from fanlight_broker.admin.api.lists import LOOK, Id, Listing, behind
+from fanlight_broker.admin.api.lists import LOOK, LOOK_SEARCHED, Id, Listing, behind
 from fanlight_broker.admin.api.operated import Operated
 from fanlight_broker.admin.api.problems import BadParameter
 from fanlight_broker.admin.api.retained import RetainedOperations
@@ -57,6 +58,18 @@ def ask(of: Listing[Thing], **query: Any) -> dict[str, Any]:
     asked = Query({name: str(value) for name, value in query.items()})
     call = Call(read_parameters(operation, {}, asked), {}, ANONYMOUS, None, "")  # type: ignore[arg-type]
     return finished(of.page(call))
+
+
+def test_a_page_that_takes_too_long_is_answered_as_far_as_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = count()  # each look at it is a second later
+    monkeypatch.setattr("fanlight_broker.admin.api.lists.perf_counter", lambda: float(next(clock)))
+    things = [Thing(number, "x", -number) for number in range(100 * LOOK)]
+    page = ask(listing(things), sort="size", limit=2)
+    assert not page["complete"]
+    assert page["total"] == len(things)
+    assert [each["number"] for each in page["items"]] == [5 * LOOK - 1, 5 * LOOK - 2]
+    searched = ask(listing(things), q="x")
+    assert (searched["complete"], searched["total"]) == (False, 5 * LOOK_SEARCHED)
 
 
 def finished(steps: Generator[None, None, dict[str, Any]]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import json
 from bisect import insort
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any, Final, Generic, TypeVar
 
 from fanlight_broker.admin.api.declared import FLAG, WHOLE, Call, Parameter, Schema, items, shape
@@ -27,6 +28,9 @@ Rank = tuple[int, Any]  # of a value in the order asked for: None is before all 
 LIMIT_MAX: Final = 1_000  # rows of a page: some 300 kB of JSON
 LIMIT: Final = 100
 LOOKED_AT_MAX: Final = 2_000_000  # places of rows, for one page: some 2 s of the processor
+# Of the loop's time for one page. Lists have a quarter of the loop, and the listener closes a request after 60 s: so a
+# page that takes long, as some rows cost more than others, is answered as far as it came.
+WORKED_SECONDS_MAX: Final = 5.0
 LOOK: Final = 64  # rows between two looks at the clock, 1 to 5 µs each
 LOOK_SEARCHED: Final = 8  # the same where text is searched: of names of 64 KiB at worst
 PAGE_BYTES: Final = 2 * 1024 * 1024  # of a page, about; it has fewer rows then
@@ -75,6 +79,8 @@ class Listing(Generic[Row]):
         look = LOOK_SEARCHED if asked.searches else LOOK
         plain = wanted is None and not asked.searches
         quick = plain and self.ordered and asked.by_id and not asked.backwards
+        worked = 0.0
+        resumed = perf_counter()
         for looked_at, row in enumerate(self.rows(asked.after_id if quick else None), 1):
             if row is not None and asked.lets_through(row) and (wanted is None or wanted(row)):
                 total += 1
@@ -84,8 +90,10 @@ class Listing(Generic[Row]):
                     if quick and len(kept) > asked.limit:
                         break
             if row is None or looked_at % look == 0:  # with no row in hand, which may go meanwhile
+                worked += perf_counter() - resumed
                 yield
-                if looked_at >= LOOKED_AT_MAX:
+                resumed = perf_counter()
+                if looked_at >= LOOKED_AT_MAX or worked >= WORKED_SECONDS_MAX:
                     complete = False
                     break
         if asked.backwards:

@@ -20,6 +20,7 @@ from fanlight_broker.core.subscription import Subscription, group_name_of, numbe
 from fanlight_broker.core.topics import SYNTAXES, hashes_of, parse_filter, words_of
 
 PLACES: Final = 64  # ids that are looked at together
+COMPARED: Final = 8  # filters compared between two looks at the clock
 WIDE_MAX: Final = 200  # filters with wildcards of one client, that its others are compared with
 RELATIONS: Final = ("any", "covered", "covers", "equal")
 SUBSCRIPTION: Final = shape(
@@ -154,11 +155,13 @@ def redundant(rows: Iterable[Row | None]) -> Iterator[Row | None]:
                     found.append(each)
                 if number % ROWS_AT_ONCE == ROWS_AT_ONCE - 1:
                     yield None
-        for other in wide[owner]:
+        for number, other in enumerate(wide[owner], 1):
             if makes_redundant(other, subscription):
                 yield subscription, other
                 break
-            yield None
+            if number % COMPARED == 0:
+                yield None
+        yield None
 
 
 def is_wide(subscription: Subscription) -> bool:

@@ -94,14 +94,15 @@ export function every(milliseconds, work, failed) {
   async function turn() {
     clearTimeout(timer);
     if (!document.hidden) {
+      const began = performance.now();
       try {
-        const began = performance.now();
         await work(abort.signal);
         wait = Math.max(milliseconds, PATIENCE * (performance.now() - began));
       } catch (error) {
         if (stopped) return;
         if (!(error instanceof ApiError)) throw error;
-        wait = error.status === 0 ? 1_000 : Math.min(30_000, 2 * wait);
+        const took = performance.now() - began; // long, where the broker gave up what it was asked for
+        wait = error.status === 0 ? Math.min(300_000, Math.max(1_000, PATIENCE * took)) : Math.min(30_000, 2 * wait);
         failed(error);
       }
     }

@@ -16,7 +16,7 @@ export function render(main, context) {
   main.replaceChildren(head(title, "Clients that are connected now."), body);
   return list(body, {
     path: "api/v1/connections", name: "connections", search: "Client, user, address or program", filters: [protocol, slow],
-    query: context.query, sort: "connection", order: "asc",
+    query: context.query, // in the order of their ids, for which no other row is looked at
     columns: [
       {title: "Client", sort: "client", cell: (row) => [h("a", {href: `#/explain?${new URLSearchParams({client: row.client})}`, title: "Why does it not get something?"}, row.client), row.slow && [" ", badge("slow", "warn")], h("div", {class: "muted small"}, row.agent)]},
       {title: "User", sort: "user", cell: (row) => row.user || h("span", {class: "muted"}, "anonymous")},
