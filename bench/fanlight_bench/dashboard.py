@@ -2,6 +2,7 @@
 
     python -m fanlight_bench dashboard                          all pages, 5 rounds: 2 minutes
     python -m fanlight_bench dashboard --pages overview --rounds 1 --duration 1
+    python -m fanlight_bench dashboard --connections 10000 --subscriptions 1000000 --rounds 15
 
 A broker runs a scenario of `bench load` (C's: 1,000 topics, 5 wildcard subscribers each). In each round it runs once
 alone and once, in turn before or after it, while a client asks what one page asks, as browsers do on one kept
@@ -9,7 +10,10 @@ connection. It asks --faster times as often as a page, so that the cost stands o
 the difference of the broker's processor time is divided by that.
 
 `taken` is that difference as a part of one processor, which is what a broker at full speed loses of its throughput:
-the median of the rounds. The bar is 0.02. The report is JSON on standard output. Exit codes: 0 done, whatever the
+the median of the rounds. The bar is 0.02. With --connections, one broker has as many idle clients beside the scenario,
+and the cost of each turn of a page is measured by itself: see dashboard_crowd.py.
+
+The report is JSON on standard output. Exit codes: 0 done, whatever the
 figures are; 1 a run failed; 2 the command line.
 """
 
@@ -23,6 +27,7 @@ from contextlib import contextmanager
 from statistics import median
 from typing import Any
 
+from fanlight_bench.dashboard_crowd import EVERY, measured_all
 from fanlight_bench.launch import Broker, byte_code, on_cpu
 from fanlight_bench.load.run import run
 from fanlight_bench.machine import machine
@@ -30,12 +35,12 @@ from fanlight_bench.peers.compare import processors
 
 OK, FAILED, WRONG = 0, 1, 2
 BAR = 0.02
-EVERY = 5.0  # seconds between two turns of a page (api.js)
 PAGES = {
     "overview": ("api/v1/history?after=1", "api/v1/overview"),
     "topics": ("api/v1/topics?limit=1000&sort=per_second", "api/v1/retained?limit=1000"),
     "connections": ("api/v1/connections?limit=50&sort=messages_sent&order=desc",),
     "subscriptions": ("api/v1/subscriptions?limit=50&sort=delivered&order=desc",),
+    "redundant": ("api/v1/subscriptions?limit=50&redundant=true",),
     "slow": ("api/v1/slow-consumers?limit=200",),
 }
 
@@ -47,6 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := [page for page in pages if page not in PAGES]:
         print(f"there is no page {', '.join(unknown)}, but {', '.join(PAGES)}", file=sys.stderr)
         return WRONG
+    if options.connections:
+        return crowded(pages, options)
     rows = []
     for page in pages:
         for number in range(options.rounds):
@@ -64,6 +71,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     json.dump(report, sys.stdout, indent=1)
     sys.stdout.write("\n")
     return FAILED if any(row.get("faults") for row in rows) else OK
+
+
+def crowded(pages: Sequence[str], options: argparse.Namespace) -> int:
+    """The pages beside very many connections and subscriptions; the exit code."""
+    rows = []
+    for row in measured_all(
+        {page: PAGES[page] for page in pages}, options.scenario, connections=options.connections,
+        subscriptions=options.subscriptions, rounds=options.rounds,
+    ):  # fmt: skip
+        rows.append(row)
+        print(f"bench: {json.dumps(row)}", file=sys.stderr, flush=True)
+    report = {
+        "machine": machine(), "scenario": options.scenario, "connections": options.connections,
+        "subscriptions": options.subscriptions, "bar": BAR,
+        "met": all("error" not in row and row["taken"] <= BAR for row in rows),
+        "pages": rows,
+    }
+    json.dump(report, sys.stdout, indent=1)
+    sys.stdout.write("\n")
+    return FAILED if any("error" in row for row in rows) else OK
 
 
 def measured(page: str | None, scenario: str, duration: float, faster: float) -> dict[str, Any]:
@@ -128,6 +155,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--rounds", type=int, default=5, metavar="N", help="of each page (%(default)s)")
     add("--duration", type=float, default=2.0, metavar="SECONDS", help="measured, of a run (%(default)s)")
     add("--faster", type=float, default=20.0, metavar="N", help="times as often as a page asks (%(default)s)")
+    add("--connections", type=int, default=0, metavar="N", help="that are idle beside the scenario (%(default)s)")
+    add("--subscriptions", type=int, default=0, metavar="N", help="of these connections (%(default)s)")
     return parser
 
 
