@@ -6,17 +6,22 @@ takes the options that are written there, does for the files what the real one w
 know. test_debian.py builds and installs the package of docs/install.md, test_kubernetes.py validates what Helm makes.
 """
 
+import contextlib
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from fanlight import sync
 from fanlight_bench.launch import Broker
 from tests import require
 from tests.conftest import StartBroker
@@ -98,6 +103,65 @@ def without_serve(text: str) -> tuple[str, str]:
     return text.replace(serve, ""), serve
 
 
+def shown(text: str) -> list[tuple[str, str]]:
+    """The commands of a console block, and what is shown below each."""
+    parts = re.split(r"^\$ (.*)$", text, flags=re.MULTILINE)[1:]
+    return [(command, said.strip()) for command, said in zip(parts[::2], parts[1::2], strict=True)]
+
+
+@contextlib.contextmanager
+def listening(command: str, broker: Broker, subscriptions: int) -> Iterator[subprocess.Popen[str]]:
+    """A subscriber of the page, once the broker has so many subscriptions more."""
+
+    def there() -> int:
+        with urllib.request.urlopen(f"{broker.http_url}/api/v1/subscriptions", timeout=60) as answer:
+            return int(json.load(answer)["total"])
+
+    wanted = there() + subscriptions
+    environment = {**os.environ, "FANLIGHT_URL": broker.url, "PATH": f"{BIN}:{os.environ['PATH']}"}
+    line = f"exec {command}".replace("mosquitto_sub", f"mosquitto_sub -p {broker.mqtt_port}")
+    with subprocess.Popen(["sh", "-c", line], env=environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            while there() < wanted:
+                assert process.poll() is None, command
+                time.sleep(0.05)
+            yield process
+        finally:
+            process.terminate()
+
+
+def lines_of(process: subprocess.Popen[str], count: int) -> str:
+    assert process.stdout is not None
+    return "".join(process.stdout.readline() for _ in range(count)).strip()
+
+
+def test_readme_what_is_published_is_seen_and_explained(shell: Callable[..., str], broker: Broker) -> None:
+    require.command("mosquitto_pub", package="mosquitto-clients")
+    ((subscriber, received),) = shown(block("../README.md", "fanlight sub 'stock.*.AAPL'"))
+    variables = {"FANLIGHT_URL": broker.url, "FANLIGHT_HTTP_URL": broker.http_url}
+    with listening(subscriber, broker, 2) as process:
+        for command, said in shown(block("../README.md", "fanlight explain")):
+            there = command.replace("mosquitto_pub", f"mosquitto_pub -p {broker.mqtt_port}")
+            assert shell(there, **variables).rstrip() == said, command
+        assert lines_of(process, 2) == received
+
+
+def test_readme_subscribers_with_a_condition_get_what_it_is_true_of(broker: Broker) -> None:
+    require.command("mosquitto_sub", package="mosquitto-clients")
+    ((native, first),) = shown(block("../README.md", "fanlight sub 'stock.#' --where"))
+    ((mqtt, second),) = shown(block("../README.md", "mosquitto_sub -V 5 -t 'stock/#'"))
+    topic, payload = first.split(" ", 1)
+    dear = {name: float(value) for name, value in json.loads(payload).items() if name in ("close", "volume")}
+    with listening(native, broker, 1) as one, listening(mqtt, broker, 1) as other:
+        with sync.connect(broker.url) as client:
+            client.publish(topic, b"cheap", headers={"close": 1.0, "volume": 1.0})
+            client.publish(topic, payload.encode(), headers=dear, receipt=True)
+        assert lines_of(one, 1) == first
+        name, close, volume = re.fullmatch(r"(\S+) close:(\S+) volume:(\S+)", lines_of(other, 1)).groups()  # type: ignore[union-attr]
+        assert (name, float(close), float(volume)) == (topic.replace(".", "/"), dear["close"], dear["volume"])
+        assert re.fullmatch(r"\S+ close:\S+ volume:\S+", second)
+
+
 def test_security_the_fleet_is_let_in_and_kept_apart(
     shell: Callable[..., str], start_broker: StartBroker, tmp_path: Path
 ) -> None:
@@ -105,16 +169,9 @@ def test_security_the_fleet_is_let_in_and_kept_apart(
     (tmp_path / "permissions.toml").write_text(block("security.md", 'publish = "fleet/%u/#"'), encoding="utf-8")
     shell("fanlightd user add users.toml pump7 --group devices")
     broker = start_broker(users_file=str(tmp_path / "users.toml"), permissions=str(tmp_path / "permissions.toml"))
-    command, said = "", ""
-    for line in [*block("security.md", "mosquitto_sub -V 5 -u pump7").splitlines(), "$ true"]:
-        if line.startswith("$ "):
-            if command:
-                there = command.replace(" -P ...", f" -P '{PASSWORD}' -p {broker.mqtt_port}")
-                found = shell(f"{there} || true")
-                assert found.strip() == said.strip(), command
-            command, said = line[2:], ""
-        else:
-            said += f"{line}\n"
+    for command, said in shown(block("security.md", "mosquitto_sub -V 5 -u pump7")):
+        there = command.replace(" -P ...", f" -P '{PASSWORD}' -p {broker.mqtt_port}")
+        assert shell(f"{there} || true").strip() == said, command
 
 
 def test_security_a_dashboard_reads_by_http(
