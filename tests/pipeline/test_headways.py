@@ -20,6 +20,7 @@ import pytest
 from fanlight_archive import MESSAGE, Writer
 from tests import require
 from tests.archive.messages import batch
+from tests.pipeline.notebooks import run_cells
 from tests.pipeline.test_jobs import DOCS, block
 
 ROUTES = ("801", "803", "7")
@@ -113,6 +114,10 @@ def test_headways_of_real_buses_are_those_of_plain_python_and_the_ten_lines_draw
     with contextlib.redirect_stdout(io.StringIO()):
         exec(compile(lines.replace("headways.html", str(tmp_path / "ten.html")), "ten lines", "exec"), {})
     assert '<figure class="data">' in (tmp_path / "ten.html").read_text()
+
+    waits = run_cells("transit.ipynb", archive.parent)["waits"]
+    assert {(row.route, row.direction) for row in waits} == set(of_line)
+    assert '<figure class="data">' in (archive.parent / "waits.html").read_text()
 
 
 def test_by_stops_the_first_position_of_a_trip_at_each_counts(spark: Any) -> None:

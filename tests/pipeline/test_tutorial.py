@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.pipeline.killed import environment
+from tests.pipeline.notebooks import run_cells
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "pipeline.md"
@@ -86,3 +87,10 @@ def test_the_tutorial_prints_what_it_shows(spark: Any, tmp_path: Path) -> None:
             shown += 1
     assert shown >= 9
     assert {"bars", "traffic", "audience", "messages", "live"} <= {path.name for path in (tmp_path / "build").iterdir()}
+
+    # The first notebook reads the same archive; what it finds is what the page shows.
+    named = run_cells("market.ipynb", tmp_path / "build")
+    assert [tuple(row)[:2] for row in named["dear"].collect()] == [("AMZN", 24), ("GOOG", 3), ("GOOGL", 4)]
+    assert [row.close for row in named["rows"]] == [175.0, 177.09, 178.46, 171.51, 160.5, 159.54]
+    assert named["got"] == {1: 2964, 2: 26, 3: 26}
+    assert '<figure class="data">' in (tmp_path / "build" / "notebook.html").read_text(encoding="utf-8")
