@@ -35,10 +35,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: ranks.get(item.path.name, len(LONGEST)))
 
 
-def pytest_collection_finish() -> None:
-    """What stays to the end, modules and 20,000 tests, is not looked at by the collections that tests ask for."""
-    gc.collect()
-    gc.freeze()
+def pytest_runtest_setup() -> None:
+    """What stays to the end, modules and 20,000 tests, is not looked at by the collections that tests ask for.
+
+    Some tests, of the benches for one, end with nothing frozen.
+    """
+    if gc.get_freeze_count() == 0:
+        gc.collect()
+        gc.freeze()
 
 
 def forbid_skip(report: pytest.TestReport | pytest.CollectReport) -> None:

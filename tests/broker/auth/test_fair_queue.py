@@ -4,7 +4,8 @@ from math import inf
 
 from fanlight_broker.auth import penalties
 from fanlight_broker.auth.fair_queue import FairQueue, QueuedLogin
-from fanlight_broker.auth.penalties import FREE_OF_ADDRESS, FREE_OF_NAME, Penalties, place_of
+from fanlight_broker.auth.penalties import FREE_OF_ADDRESS, FREE_OF_NAME, Penalties
+from fanlight_broker.core.places import place_of
 
 
 def place(address: str, user: str = "u", login: bytes = b"") -> QueuedLogin:
