@@ -35,7 +35,7 @@ STEP_SECONDS = 0.02  # of the load, between two looks at whether the answer is t
 LEAST_SECONDS = 0.3  # of a slice: a shorter one has too few of the kernel's ticks of processor time
 WARMUP_SECONDS = 1.0
 TOGETHER = 50  # filters in a SUBSCRIBE
-SETTINGS: Final[dict[str, Any]] = {
+SETTINGS: dict[str, Any] = {
     "http_requests_per_second_max": 10_000, "connections_max": 100_000, "connections_per_address_max": 100_000,
     "subscriptions_max": 10_000_000, "share_percent": 100, "subscriptions_bytes_max": "4GiB",
 }  # fmt: skip
