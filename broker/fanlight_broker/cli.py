@@ -18,7 +18,7 @@ from fanlight_broker import __version__, early
 from fanlight_broker.config import Exit, Key, Loaded, Settings, SettingsError, Sources, keys, load
 from fanlight_broker.config.exits import MEANINGS
 from fanlight_broker.config.explain import effective, markdown
-from fanlight_broker.parsing import Parser, seconds
+from fanlight_broker.parsing import Parser, commands_below, seconds
 from fanlight_broker.store_help import BACKUP, CHECK, REPAIR
 from fanlight_broker.user_help import USER_COMMANDS, USERS
 
@@ -290,12 +290,10 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _add_users(parser: Parser) -> None:
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
+    command = commands_below(parser, _Help)
     for name, (summary, add) in USER_COMMANDS.items():
-        each = commands.add_parser(
-            name, help=summary, description=summary, formatter_class=_Help, allow_abbrev=False
-        )
-        each.set_defaults(run=user, command=name)
+        each = command(name, user, summary, summary)
+        each.set_defaults(command=name)
         each.add_argument("file", type=Path, metavar="FILE", help="the users file; `add` makes it")
         add(each)
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from fanlight_broker.config import Exit
 from fanlight_permissions.reading import did_you_mean, file_text
 
-__all__ = ["Parser", "did_you_mean", "file_text", "message_fields", "seconds"]
+__all__ = ["Parser", "commands_below", "did_you_mean", "file_text", "message_fields", "seconds"]
 
 
 class Parser(argparse.ArgumentParser):
@@ -49,6 +49,22 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(Exit.USAGE, f"{self.prog}: {message}\ntry `{self.prog} --help`\n")
+
+
+def commands_below(
+    parser: Parser, help_format: type[argparse.HelpFormatter]
+) -> Callable[[str, Callable[[argparse.Namespace], int], str, str], Parser]:
+    """What adds a command below that of the parser: given its name, what runs it, a summary and a description."""
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
+
+    def command(name: str, run: Callable[[argparse.Namespace], int], summary: str, description: str) -> Parser:
+        each: Parser = commands.add_parser(
+            name, help=summary, description=description, formatter_class=help_format, allow_abbrev=False
+        )
+        each.set_defaults(run=run)
+        return each
+
+    return command
 
 
 def seconds(word: str) -> float:

@@ -48,7 +48,7 @@ class Strangers:
         self._sweep(now)
         if not per_second or not address:  # nobody's, as a proxy has not said who it is from
             return
-        place = _place(address)
+        place = place_of(address)
         bucket = self._of.get(place)
         if bucket is None:
             if len(self._of) >= ADDRESSES_MAX:
@@ -65,7 +65,7 @@ class Strangers:
         per_second = limits.connections_without_login_per_second_max
         if not self._of or not per_second:
             return None
-        place = _place(address)
+        place = place_of(address)
         bucket = self._of.get(place)
         if bucket is None or not bucket.owes_now(now):
             return None
@@ -89,7 +89,3 @@ class Strangers:
     def _sweep(self, now: float) -> None:
         for place in self._full.due(now, len(self._full)):
             del self._of[place]
-
-
-def _place(address: str) -> str:
-    return place_of(address) if ":" in address else address

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from fanlight_broker.core.limits import Limits
-from fanlight_broker.parsing import Parser
+from fanlight_broker.parsing import Parser, commands_below
 
 PERMISSIONS: Final = """\
 Check, try and import a file of permissions, without a broker. docs/permissions.md has the keys of the file:
@@ -66,14 +66,7 @@ def add_commands(
     parser: Parser, help_of: type[argparse.HelpFormatter], add_config: AddConfig, limits: LimitsOf
 ) -> None:
     """limits: of the settings that the arguments name"""
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
-
-    def command(name: str, run: Callable[[argparse.Namespace], int], summary: str, description: str) -> Parser:
-        each: Parser = commands.add_parser(
-            name, help=summary, description=description, formatter_class=help_of, allow_abbrev=False
-        )
-        each.set_defaults(run=run)
-        return each
+    command = commands_below(parser, help_of)
 
     def check(arguments: argparse.Namespace) -> int:
         from fanlight_broker.permitting.command import check_permissions

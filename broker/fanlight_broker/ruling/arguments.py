@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fanlight_broker.core.limits import Limits
-from fanlight_broker.parsing import Parser
+from fanlight_broker.parsing import Parser, commands_below
 
 CHECK: Final = """\
 Check a file of routing rules without a broker: what is wrong with it, which rules never act because a more salient one
@@ -37,14 +37,7 @@ def add_commands(
     parser: Parser, help_format: Any, add_config: Callable[[Parser], None],
     limits: Callable[[argparse.Namespace], Limits],
 ) -> None:  # fmt: skip
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
-
-    def command(name: str, run: Callable[[argparse.Namespace], int], about: str, description: str) -> Parser:
-        each: Parser = commands.add_parser(
-            name, help=about, description=description, formatter_class=help_format, allow_abbrev=False
-        )
-        each.set_defaults(run=run)
-        return each
+    command = commands_below(parser, help_format)
 
     def check(arguments: argparse.Namespace) -> int:
         from fanlight_broker.ruling.command import check_rules
