@@ -12,7 +12,6 @@ last (http_connection_seconds_max), has an `error` and no figures.
 
 import contextlib
 import socket
-import struct
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -25,6 +24,7 @@ from fanlight_bench.launch import Broker, byte_code, on_cpu
 from fanlight_bench.load import scenario as scenarios
 from fanlight_bench.load import target as targets
 from fanlight_bench.load.run import workers
+from fanlight_bench.load.speak_mqtt import packet, string
 from fanlight_bench.load.workers import Workers
 from fanlight_bench.peers.compare import processors
 from fanlight_bench.procfs import process_seconds
@@ -87,11 +87,11 @@ def crowd(broker: Broker, connections: int, subscriptions: int) -> Iterator[None
     with contextlib.ExitStack() as clients:
         for number in range(connections):
             client = clients.enter_context(socket.create_connection(("127.0.0.1", broker.mqtt_port), timeout=60))
-            client.sendall(_packet(0x10, _text("MQTT") + bytes([4, 2, 0, 0]) + _text(f"crowd-{number:06}")))
+            client.sendall(packet(0x10, string("MQTT") + bytes([4, 2, 0, 0]) + string(f"crowd-{number:06}")))
             mine = range(number, subscriptions, connections)
             for at in range(0, len(mine), TOGETHER):
-                filters = (_text(f"site/{each % 100}/+/alarm{each // 100}/#") for each in mine[at : at + TOGETHER])
-                client.sendall(_packet(0x82, b"\0\1" + b"".join(each + b"\0" for each in filters)))
+                filters = (string(f"site/{each % 100}/+/alarm{each // 100}/#") for each in mine[at : at + TOGETHER])
+                client.sendall(packet(0x82, b"\0\1" + b"".join(each + b"\0" for each in filters)))
             # One SUBACK each, of 4 bytes and one a filter: its length is below 128.
             _read(client, 4 + sum(4 + len(mine[at : at + TOGETHER]) for at in range(0, len(mine), TOGETHER)))
         yield
@@ -160,18 +160,6 @@ def _read(client: socket.socket, count: int) -> None:
         if not part:
             raise ConnectionError("the broker has closed the connection of a client of the crowd")
         count -= len(part)
-
-
-def _packet(kind: int, body: bytes) -> bytes:
-    length, left = bytearray(), len(body)
-    while left > 127:
-        length.append(left & 127 | 128)
-        left >>= 7
-    return bytes([kind, *length, left]) + body
-
-
-def _text(text: str) -> bytes:
-    return struct.pack(">H", len(text)) + text.encode()
 
 
 def _nothing() -> None:
