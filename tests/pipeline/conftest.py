@@ -38,17 +38,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pages(shared_folder: Path) -> Path:
     """Every report that a job has written, by its test: test_written_pages.py looks at them.
 
     Workers that run side by side share it. Beside the pages: `<file of tests>.tested<worker>`, of each that was run.
     """
-    own = tmp_path_factory.mktemp("pages")
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        return own
-    shared = tmp_path_factory.getbasetemp().parent / "pages"
-    shared.mkdir(exist_ok=True)
-    return shared
+    folder = shared_folder / "pages"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 @pytest.fixture(autouse=True)
