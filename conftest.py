@@ -12,6 +12,7 @@ so that nobody waits for them at the end.
 import gc
 import os
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,6 +20,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
 
+FROZEN_FOR = pytest.StashKey[Path]()  # the file of tests before which what was there was frozen
 REQUIRE_ALL = os.environ.get("FANLIGHT_REQUIRE_ALL") == "1"
 
 
@@ -35,12 +37,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: ranks.get(item.path.name, len(LONGEST)))
 
 
-def pytest_runtest_setup() -> None:
+def pytest_runtest_setup(item: pytest.Item) -> None:
     """What stays to the end, modules and 20,000 tests, is not looked at by the collections that tests ask for.
 
-    Some tests, of the benches for one, end with nothing frozen.
+    Once for each file, as some tests, of the benches for one, end with nothing frozen. Not asked is how much is frozen:
+    Python counts it object by object, which with 20,000 tests takes longer than most of them.
     """
-    if gc.get_freeze_count() == 0:
+    if item.path != item.config.stash.get(FROZEN_FOR, None):
+        item.config.stash[FROZEN_FOR] = item.path
         gc.collect()
         gc.freeze()
 
