@@ -69,7 +69,7 @@ class Administration(Part):
             enforcement=self._core.broker.enforcement, actions=self._actions(),
             views=self._views(), dashboard=settings.dashboard, operate=self._operate,
             login_required=lambda: self._access.required,
-            believes=forwarding_proxies(settings),
+            believes=forwarding_proxies(settings), strangers=self._listeners.strangers,
             sockets=partial(self._listeners.port_guide.sockets, self._of_pages.name),
         )
 
@@ -113,7 +113,8 @@ class Administration(Part):
         server = TlsServer(
             self._encryption.tls, "https", self._listeners.handshake_turns,
             handshakes_max=settings.http_connections_max, limits=lambda: self._core.broker.limits,
-            protocol_check=self._listeners.port_guide.check, proxies=self._listeners.proxies_before("https"),
+            strangers=self._listeners.strangers, protocol_check=self._listeners.port_guide.check,
+            proxies=self._listeners.proxies_before("https"),
         )
         return Https(server, settings.http_tls_host or settings.http_host, settings.http_tls_port)
 
@@ -124,7 +125,7 @@ class Administration(Part):
             return None
         return TlsServer(
             None, "http", self._listeners.handshake_turns, handshakes_max=self.settings.http_connections_max,
-            limits=lambda: self._core.broker.limits, proxies=proxies,
+            limits=lambda: self._core.broker.limits, strangers=self._listeners.strangers, proxies=proxies,
         )
 
     async def start(self) -> None:

@@ -31,6 +31,7 @@ from fanlight_broker.net.handshake import Handshake, HandshakeTurns
 from fanlight_broker.net.listener import Listener, Upgrade
 from fanlight_broker.net.listener_metrics import BY_LISTENER, families_of
 from fanlight_broker.net.proxies import Proxies, networks_of
+from fanlight_broker.net.strangers import StrangersNow
 from fanlight_broker.net.tls import Tls, TlsError
 from fanlight_broker.parts import Apply, Part, PartError
 from fanlight_broker.wire.inbox import ReceiveBuffer
@@ -71,6 +72,7 @@ class Listeners(Part):
         self._poller: Poller | None = None
         self._draining = False
         self._admission = Admission()
+        self.strangers = StrangersNow(self._admission.strangers, lambda: core.broker.limits, monotonic)
         self._proxied: frozenset[str] = frozenset()  # names of listeners that are behind a proxy
         self._proxies: Proxies | None = None
         self.handover = Handover(core.broker, self._admission, monotonic)

@@ -394,11 +394,11 @@ async def test_an_address_that_never_logs_in_is_closed_to_and_nobody_else(start_
         for stranger in strangers:
             stranger.close()
         await eventually(broker, lambda now: now["handshakes_failed"] == 40)
-        for port in (broker.port, broker.port, broker.mqtt_port):
+        for port in (broker.port, broker.port, broker.mqtt_port, broker.addresses["http"][1]):
             async with await Peer.open(port, source=here) as refused:
                 assert await refused.remains() == []
         await inside.settle()
-        assert (await stats(broker))["connections_refused_strangers"] == 3
+        assert (await stats(broker))["connections_refused_strangers"] == 4
         async with await Peer.open(broker.port, source="127.0.0.3") as other:
             await other.send(hello())
             await other.expect(Type.WELCOME)

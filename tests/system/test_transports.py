@@ -254,3 +254,18 @@ async def test_it_listens_on_ipv6(start_broker: StartBroker) -> None:
         writer.close()
         assert " 200 " in answer.splitlines()[0]
         assert '"address": "::1"' in answer
+
+
+@all_ways
+async def test_an_address_that_never_logs_in_is_closed_to_however_its_sockets_are_read(way: str) -> None:
+    async with listener(way, connections_without_login_per_second_max=1) as (port, _):
+
+        async def come(number: int) -> list[Any]:
+            async with await Peer.open(port) as stranger:
+                await stranger.send(ping(number))
+                return await stranger.remains()
+
+        await asyncio.gather(*map(come, range(20)))  # 2 are free, and each second pays for one more
+        async with asyncio.timeout(WAIT_SECONDS):
+            while await come(0):  # its own close may be heard of before theirs
+                pass

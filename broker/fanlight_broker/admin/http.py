@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from fanlight_broker.admin.entrance import Entrance, HttpServer
+from fanlight_broker.admin.entrance import Arrivals, Entrance, HttpServer
 from fanlight_broker.admin.gatekeeper import Gatekeeper, MetricsAccess
 from fanlight_broker.admin.metric_source import MetricSource
 from fanlight_broker.admin.view import PartView
@@ -44,7 +44,7 @@ class HttpsServer(Protocol):
 
     async def start(self, factory: Callable[[str], asyncio.BaseProtocol], host: str, port: int) -> tuple[str, int]: ...
     @property
-    def strangers(self) -> int: ...
+    def without_proxy(self) -> int: ...
     def certified(self, transport: asyncio.BaseTransport | None) -> str: ...
     def counters(self) -> Mapping[str, int]: ...
     def stop(self) -> None: ...
@@ -90,6 +90,7 @@ class AdminServer:
         operate: "Operate | None" = None,
         login_required: Callable[[], bool] = lambda: False,
         believes: Callable[[str], bool] | None = None,
+        strangers: Arrivals | None = None,
     ) -> None:
         sources = (*sources, MetricSource({**COUNTERS, **GAUGES}, self._counters, self._gauges))
         self._https, self._proxied = https, proxied
@@ -98,6 +99,7 @@ class AdminServer:
         self._actions, self._views, self._dashboard = actions, views, dashboard
         self._sockets = sockets
         self._operate, self._login_required, self._believes = operate, login_required, believes
+        self._strangers = strangers
         self._inspection, self._sources, self._version = inspection, sources, version
         self._host, self._asked_port = host, port
         self._connections_max = connections_max
@@ -112,7 +114,7 @@ class AdminServer:
     async def start(self) -> None:
         """Listen. Raises OSError."""
         loop = asyncio.get_running_loop()
-        self._http = Entrance("fanlight_broker.admin.requests", self._make, self._connections_max)
+        self._http = Entrance("fanlight_broker.admin.requests", self._make, self._connections_max, self._strangers)
         if self._proxied is not None:
             host, self._port = await self._proxied.start(self._http, self._host, self._asked_port)
             self._local = ipaddress.ip_address(host).is_loopback
@@ -159,7 +161,7 @@ class AdminServer:
     def _counters(self) -> dict[str, int]:
         return {
             "http_proxy_headers_failed": sum(
-                each.strangers for each in (self._proxied, self._https.server if self._https else None) if each
+                each.without_proxy for each in (self._proxied, self._https.server if self._https else None) if each
             ),
             "http_tls_handshakes_failed": 0,
             "http_tls_handshakes_refused": 0,

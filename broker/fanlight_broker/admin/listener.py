@@ -24,6 +24,7 @@ _NO_ACCESS_LOG.disabled = True  # a scraper would fill the log
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 LINGER_SECONDS: Final = 1.0  # for a client of another protocol to read its answer; as aiohttp's lingering_time
+NOT_LET_IN: Final = (401, 403)  # answers to somebody who shows no credentials, or wrong ones
 FORCE_SECONDS: Final = 5.0  # for an answer that is being sent when its connection's time is over
 
 
@@ -54,9 +55,9 @@ class BoundedServer(web.Server):
         self.protocol_check = protocol_check
         self._handler = handler
 
-    def __call__(self, address: str = "") -> Any:
-        """address: of the client, if a proxy has named it"""
-        return _Connection(self, address)
+    def __call__(self, address: str = "", left: Callable[[], None] = lambda: None) -> Any:
+        """address: of the client, if a proxy has named it; left: what is called of one in which nobody was let in"""
+        return _Connection(self, address, left)
 
     async def _busy(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol
@@ -65,6 +66,7 @@ class BoundedServer(web.Server):
         try:
             response = await self._handler(connection.named(request))
             response.headers.setdefault("Server", SERVER)
+            connection.let_in = connection.let_in or response.status not in NOT_LET_IN
             return response
         finally:
             connection.busy = False
@@ -85,9 +87,9 @@ def lengthen(request: web.BaseRequest, seconds: float) -> None:
 
 
 class _Connection(web.RequestHandler):
-    __slots__ = ("_address", "_end", "_met", "_server", "_socket", "_wrong", "busy")
+    __slots__ = ("_address", "_end", "_left", "_met", "_server", "_socket", "_wrong", "busy", "let_in")
 
-    def __init__(self, server: BoundedServer, address: str) -> None:
+    def __init__(self, server: BoundedServer, address: str, left: Callable[[], None]) -> None:
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
@@ -96,7 +98,8 @@ class _Connection(web.RequestHandler):
             lingering_time=1.0,
         )
         self.busy = False
-        self._address = address
+        self.let_in = False  # was a request answered, otherwise than that somebody may not ask?
+        self._address, self._left = address, left
         self._met = False  # the first bytes have been checked
         self._wrong = False  # they are of another protocol
         self._server = server
@@ -133,6 +136,8 @@ class _Connection(web.RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         self._server.transports.discard(self._socket)
         self._end.cancel()
+        if not self.let_in:
+            self._left()
         super().connection_lost(exc)
 
     def handle_error(

@@ -1,4 +1,8 @@
-"""TLS, or a proxy, in front of the HTTP server, which is not a Listener and counts its own connections."""
+"""TLS, or a proxy, in front of the HTTP server, which is not a Listener and counts its own connections.
+
+Handshakes that fail count for their address, and none begins with one that has too many (strangers.py). Of plain
+connections without a proxy, and of what comes after a handshake, the HTTP server does the same.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -11,6 +15,7 @@ from fanlight_broker.net.acceptor import TlsAcceptor
 from fanlight_broker.net.handshake import Handshake, HandshakeTurns
 from fanlight_broker.net.proxies import LoopPlain, Proxies
 from fanlight_broker.net.proxy_header import ProxyOrigin
+from fanlight_broker.net.strangers import StrangersNow
 from fanlight_broker.net.tls import Tls
 from fanlight_broker.net.tls_handshake import LoopTls
 
@@ -27,10 +32,11 @@ class TlsServer:
 
     def __init__(
         self, tls: Tls | None, name: str, turns: HandshakeTurns, *, handshakes_max: int, limits: Callable[[], Limits],
-        protocol_check: ProtocolCheck | None = None, proxies: Proxies | None = None,
+        strangers: StrangersNow, protocol_check: ProtocolCheck | None = None, proxies: Proxies | None = None,
     ) -> None:
         self.failures = 0
-        self.strangers = 0  # from no proxy, or without its header
+        self.without_proxy = 0  # connections from no proxy, or without its header
+        self._strangers = strangers
         self._proxies = proxies
         self.refused = 0
         self._tls = tls
@@ -53,7 +59,7 @@ class TlsServer:
         secure = LoopPlain(made) if self._tls is None else \
             LoopTls(self._tls, made, lambda: self._limits().linger_seconds_max)
         self._acceptor = TlsAcceptor(
-            secure, self, self._limits, self._name, self._turns, proxies=self._proxies, move=_move,
+            secure, self, self._limits, self._name, self._turns, proxies=self._proxies, move=self._move,
             plain=self._tls is None,
         )
         return await self._acceptor.start(host, port, BACKLOG)
@@ -75,6 +81,8 @@ class TlsServer:
         return {"http_tls_handshakes_failed": self.failures, "http_tls_handshakes_refused": self.refused}
 
     def begin_handshake(self, handshake: Handshake) -> bool:
+        if self._strangers.refusal(handshake.charged) is not None:
+            return False
         if len(self._shaking_hands) >= self._handshakes_max:
             self.refused += 1
             return False
@@ -89,8 +97,10 @@ class TlsServer:
 
     def fail_handshake(self, handshake: Handshake, reason: str) -> None:
         self._shaking_hands.discard(handshake)
+        if handshake.welcome:
+            self._strangers.note(handshake.charged)
         if handshake.stage == "proxy":
-            self.strangers += 1
+            self.without_proxy += 1
         else:
             self.failures += 1
         log.info(
@@ -98,8 +108,12 @@ class TlsServer:
             port=handshake.port, reason=reason,
         )
 
-
-def _move(handshake: Handshake, origin: ProxyOrigin, stage: str) -> bool:
-    """Its connections are not counted by address (acceptor.Move)."""
-    handshake.address, handshake.port, handshake.stage = origin.address, origin.port, stage
-    return True
+    def _move(self, handshake: Handshake, origin: ProxyOrigin, stage: str) -> bool:
+        """Go on as a connection of the address that its proxy has named (acceptor.Move)."""
+        handshake.address, handshake.port, handshake.stage = origin.address, origin.port, stage
+        handshake.charged = origin.address
+        refusal = self._strangers.refusal(origin.address)
+        handshake.welcome = refusal is None
+        if refusal is not None:
+            handshake.refuse(f"refused: this broker has {refusal}")
+        return refusal is None

@@ -26,6 +26,7 @@ from fanlight_broker.net.connection import Connection
 from fanlight_broker.net.handshake import Handshake, HandshakeTimes, HandshakeTurns
 from fanlight_broker.net.proxies import LoopPlain, PollerPlain, Proxies
 from fanlight_broker.net.proxy_header import ProxyOrigin
+from fanlight_broker.net.strangers import StrangersNow
 from fanlight_broker.net.tls import Tls, serial_of
 from fanlight_broker.net.tls_handshake import LoopTls, PollerTls
 from fanlight_broker.net.tls_memory import TlsMemory
@@ -96,7 +97,7 @@ class Listener:
         self._shared = shared
         self._poller = poller
         self._admission = admission if admission is not None else Admission()
-        self._strangers = self._admission.strangers
+        self._strangers = StrangersNow(self._admission.strangers, lambda: self.broker.limits, clock)
         self._handshake_turns = handshake_turns or HandshakeTurns(broker.turns.later)
         self._acceptors: list[Accepting] = []
         self.traffic: list[Traffic] = []  # of each port
@@ -224,10 +225,9 @@ class Listener:
     # -- handshakes by TLS or WebSocket (handshake.HandshakeOwner) ----------------------------------------------------
 
     def begin_handshake(self, handshake: Handshake) -> bool:
-        limits = self.broker.limits
-        if self._strangers.refusal(handshake.charged, limits, self.clock()) is not None:
+        if self._strangers.refusal(handshake.charged) is not None:
             return False
-        refusal = self._admission.refusal(handshake.charged, limits) or self._begin_memory(handshake)
+        refusal = self._admission.refusal(handshake.charged, self.broker.limits) or self._begin_memory(handshake)
         if refusal is not None:  # without an answer: that would need the handshake that is to be avoided
             self._note_refusal(handshake.address, handshake.port, refusal)
             self.refused += 1
@@ -255,7 +255,7 @@ class Listener:
         refusal = self._admission.refusal(origin.address, self.broker.limits)
         self._admission.admit(origin.address)
         handshake.address, handshake.port, handshake.stage = origin.address, origin.port, stage
-        refusal = refusal or self._strangers.refusal(origin.address, self.broker.limits, self.clock())
+        refusal = refusal or self._strangers.refusal(origin.address)
         refusal = refusal or self._begin_memory(handshake)
         handshake.welcome = refusal is None
         if refusal is not None:
@@ -272,7 +272,7 @@ class Listener:
         self._handshakes.end(handshake)
         self._leave(handshake.charged, handshake)
         if handshake.welcome:
-            self._strangers.note(handshake.charged, self.broker.limits, self.clock())
+            self._strangers.note(handshake.charged)
         self.ended += 1
         self.handshakes_failed += 1
         self.stages_failed[handshake.stage] += 1
@@ -293,7 +293,7 @@ class Listener:
         return self._protocol_check(listener, first) if self._protocol_check is not None else None
 
     def _welcome(self, traffic: Traffic, socket: "Socket") -> None:
-        if self._strangers.refusal(socket.address, self.broker.limits, self.clock()) is not None:
+        if self._strangers.refusal(socket.address) is not None:
             return socket.abort()
         return Connection(self, traffic).accepted(socket)
 
@@ -308,11 +308,14 @@ class Listener:
     # -- connections (connection.ConnectionOwner) -------------------------------------------------------------------
 
     def opened(self, connection: Connection) -> ProtocolConnection | None:
-        """A connection was opened. Returns its protocol's side, or None if its handshake was aborted."""
+        """A connection was opened. Returns its protocol's side, or None if it is to be closed at once."""
         now = self.clock()
         handshake = connection.handshake
-        if handshake is not None and handshake not in self._shaking_hands:
-            return None
+        if handshake is not None:
+            if handshake not in self._shaking_hands:
+                return None  # it was aborted
+        elif self._poller is None and self._strangers.refusal(connection.address) is not None:
+            return None  # with the poller `_welcome` has asked
         protocol = self._factory(self.broker, connection, self._shared, now)
         if self._durability is not None:
             protocol.lane.receipts = self.broker.acknowledgements.for_lanes(self._durability)
@@ -346,16 +349,14 @@ class Listener:
 
     def wrong_protocol(self, connection: Connection, first: bytes) -> bytes | None:
         """Log it if a connection speaks another protocol. Returns the answer to it; None if it may be the right one."""
-        wrong = self.check(self.name, first)
-        if wrong is None:
+        if (wrong := self.check(self.name, first)) is None:
             return None
         who = {"address": connection.address, "port": connection.port}
         log.warning("wrong_protocol", listener=self.name, **who, text=wrong.text)
         return wrong.answer
 
     def closed(self, connection: Connection) -> None:
-        protocol = self._connections.pop(connection, None)
-        if protocol is None:
+        if (protocol := self._connections.pop(connection, None)) is None:
             return
         show(connection, *protocol.things)
         if protocol.client is None:  # else the client has shown it
@@ -371,7 +372,7 @@ class Listener:
         if connection.handshake is not None:
             del self._by_handshake[connection.handshake]
         if protocol.client is None and connection not in self._refusing:
-            self._strangers.note(connection.address, self.broker.limits, self.clock())
+            self._strangers.note(connection.address)
         self._refusing.discard(connection)
         self._leave(connection.address, connection.handshake)
         self._look_whether_empty()

@@ -12,6 +12,7 @@ had opened at once, `OWED_SECONDS_MAX` at most. No clock here: `now` is an argum
 """
 
 from collections import OrderedDict
+from collections.abc import Callable
 from math import inf
 from typing import Final
 
@@ -89,3 +90,16 @@ class Strangers:
     def _sweep(self, now: float) -> None:
         for place in self._full.due(now, len(self._full)):
             del self._of[place]
+
+
+class StrangersNow:
+    """The same by the limits in force and a clock, for one listener."""
+
+    def __init__(self, strangers: Strangers, limits: Callable[[], Limits], clock: Callable[[], float]) -> None:
+        self._strangers, self._limits, self._clock = strangers, limits, clock
+
+    def refusal(self, address: str) -> str | None:
+        return self._strangers.refusal(address, self._limits(), self._clock())
+
+    def note(self, address: str) -> None:
+        self._strangers.note(address, self._limits(), self._clock())

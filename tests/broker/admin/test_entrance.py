@@ -9,12 +9,17 @@ from typing import Any
 import pytest
 
 from fanlight_broker.admin import entrance
+from fanlight_broker.admin.gatekeeper import MetricsAccess
+from fanlight_broker.auth import Credentials
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.net.strangers import Strangers, StrangersNow
 from tests.captured_logs import capture_logs
 
 from .conftest import Serve, Served
 from .test_listener import Streams, to_end
 from .test_listener import dial as dialled
 
+LOCAL = "127.0.0.1"
 ASK = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 
@@ -135,3 +140,41 @@ async def test_a_stop_ends_connections_that_wait(serve: Serve, dial: Dial, held:
     held.go_on.set()
     await served.server.stop()
     assert await to_end(reader) == b""
+
+
+async def test_an_address_whose_connections_were_let_in_to_nothing_is_closed_to_without_an_answer(
+    serve: Serve, dial: Dial
+) -> None:
+    limits = Limits(connections_without_login_per_second_max=2)
+    strangers = StrangersNow(Strangers(), lambda: limits, lambda: 0.0)
+    served = await serve(
+        Credentials(password="sesame"), strangers=strangers, connections_max=2, metrics=MetricsAccess(open=True)
+    )
+
+    async def once(sent: bytes) -> bytes:
+        reader, writer = await dial(served)
+        writer.write(sent)
+        answer = await to_end(reader)
+        writer.close()
+        return answer
+
+    for _ in range(3):  # who is let in does not count, with or without a name
+        assert (await once(ASK)).startswith(b"HTTP/1.1 200 ")
+        assert (await once(ASK.replace(b"healthz", b"metrics"))).startswith(b"HTTP/1.1 200 ")
+    assert len(strangers._strangers) == 0
+    (await dial(served))[1].close()
+    await once(ASK.replace(b"healthz", b"stats"))
+    await once(b"\0\x10\r\n\r\n")
+    assert served.server._http is not None
+    server = served.server._http.server
+    assert server is not None
+    await until(lambda: not server.transports)
+    places = [await dial(served) for _ in range(2)]
+    assert strangers.refusal(LOCAL) is None
+    assert (await once(b"")).startswith(b"HTTP/1.1 503 ")  # one too many counts as well: the fourth, of 2 s
+    await until(lambda: strangers.refusal(LOCAL))
+    refused = strangers._strangers.refused
+    assert await once(ASK) == b""
+    assert strangers._strangers.refused == refused + 1
+    for _, writer in places:
+        writer.close()
