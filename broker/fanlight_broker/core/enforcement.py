@@ -92,6 +92,7 @@ class Enforcement:
         self.limits = limits
         self.permissions = permissions
         self.generation = 0  # of the permissions in force
+        self.has_restricted = False  # was there ever somebody to whom something may not be permitted?
         self.denied: Counter[Action] = Counter()
         self.denied_by: Counter[str] = Counter()  # by rules
         self.denied_groups = BoundedCounts()
@@ -200,6 +201,7 @@ class Enforcement:
     def _join(self, asker: Asker) -> Badge | None:
         if not asker.own and not self.restricted:
             return None
+        self.has_restricted = True
         grant = self.permissions.grant_of(asker)
         badge = self._badges.get(id(grant))
         if badge is None:

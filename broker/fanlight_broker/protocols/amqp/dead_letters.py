@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from fanlight_broker.core.burial import DeadMessage
+from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.protocols.amqp.deaths import DEATHS_MAX, REASONS, REJECTED, Death, buried, deaths_of, is_cycle
@@ -29,6 +30,7 @@ from fanlight_broker.protocols.amqp.fields import (
     unpack_fields,
 )
 from fanlight_broker.protocols.amqp.format import FORMAT
+from fanlight_broker.protocols.amqp.permitted_keys import check_more_keys
 from fanlight_broker.protocols.amqp.routing import route_of
 from fanlight_broker.wire.message import Message
 
@@ -54,7 +56,9 @@ class DeadLetters:
         self._exchanges = exchanges
 
     def make(self, dead: DeadMessage) -> Publication | None:
-        """The letter, and who gets it; None: nobody, or it cannot be written, or the message has died too often."""
+        """The letter, and who gets it; None: nobody, or it cannot be written, or the message has died too often, or
+        who has declared the queue may not publish it with all of its keys.
+        """
         option = dead.queue.options.dead_letter
         message = as_amqp(dead.message)
         if option is None or message is None:
@@ -90,6 +94,12 @@ class DeadLetters:
             FORMAT, topic_of(exchange, own_key, reached), SYNTAX, message.payload,
             fields=pack_fields(exchange, own_key, encoded), qos=dead.message.qos, format_data=message.format_data,
         )
+        if copies or reached.topics:
+            keys = (own_key, *copies)
+            try:
+                check_more_keys(self._broker.enforcement, dead.queue.subscriber, exchange, keys, reached, letter)
+            except FanlightError:  # counted and logged as a denial
+                return None
         return Publication(
             letter, dead.queue.subscriber, ruled=False, route=route_of(reached, self._broker),
             due=self._broker.ledger.now + delay / 1_000 if delay else None,

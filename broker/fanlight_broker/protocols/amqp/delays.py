@@ -15,6 +15,7 @@ from fanlight_broker.protocols.amqp.exchanges.exchange import Destinations
 from fanlight_broker.protocols.amqp.exchanges.registry import Exchanges
 from fanlight_broker.protocols.amqp.field_table import encode_value, joined_entries, raw_entries
 from fanlight_broker.protocols.amqp.fields import SYNTAX, TOPIC_EXCHANGE, texts, unpack_fields
+from fanlight_broker.protocols.amqp.permitted_keys import permitted_when_due
 from fanlight_broker.protocols.amqp.properties import joined_properties, raw_properties
 from fanlight_broker.protocols.amqp.routing import route_of
 from fanlight_broker.wire.message import Message
@@ -59,6 +60,7 @@ class DelayedRoutes:
             )
         except AmqpError:  # the exchange has gone
             reached = Destinations(())
+        reached = permitted_when_due(self._broker.enforcement, reached, message)
         found = route_of(reached, self._broker)
         if found is not None:
             return found

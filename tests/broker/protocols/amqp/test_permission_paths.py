@@ -8,10 +8,16 @@ from collections.abc import Callable
 
 import pytest
 
+from fanlight_broker.core.errors import NotPermitted
 from fanlight_broker.protocols.amqp import basic_methods as basic
 from fanlight_broker.protocols.amqp import connection_methods as first
 from fanlight_broker.protocols.amqp import entity_methods as entity
+from fanlight_broker.protocols.amqp.exchanges.exchange import Destinations
+from fanlight_broker.protocols.amqp.fields import SYNTAX
+from fanlight_broker.protocols.amqp.format import FORMAT
 from fanlight_broker.protocols.amqp.methods import AnyMethod
+from fanlight_broker.protocols.amqp.permitted_keys import check_more_keys, permitted_when_due
+from fanlight_broker.wire.message import Message
 from tests.broker.core.reference import Reference, allow, deny
 from tests.broker.protocols.amqp.test_permission_table import KnownPeer
 from tests.broker.protocols.amqp.world import PLAIN, Got, Peer, World
@@ -207,6 +213,57 @@ def an_answer(ends: Ends) -> list[bytes]:
     return [each.body for each in ends.r.got()]
 
 
+def delayed_and_led_to_topics_meanwhile(ends: Ends) -> list[bytes]:
+    ends.r.declare("own", exclusive=True)
+    do(ends.r, entity.QueueBind(queue="own", exchange="amq.topic", routing_key="a.#"))
+    arguments = {"x-delayed-type": "fanout"}
+    do(ends.p, entity.ExchangeDeclare(exchange="mine", type="x-delayed-message", arguments=arguments))
+    ends.publish("a.b", "mine", headers={"x-delay": 1_000})
+    do(ends.p, entity.ExchangeBind(destination="amq.topic", source="mine"))
+    ends.world.pass_time(2)
+    return ends.read("own")
+
+
+def delayed_before_topics(ends: Ends) -> list[bytes]:
+    ends.r.declare("own", exclusive=True)
+    do(ends.r, entity.QueueBind(queue="own", exchange="amq.topic", routing_key="a.#"))
+    arguments = {"x-delayed-type": "fanout"}
+    do(ends.p, entity.ExchangeDeclare(exchange="mine", type="x-delayed-message", arguments=arguments))
+    do(ends.p, entity.ExchangeBind(destination="amq.topic", source="mine"))
+    ends.publish("a.b", "mine", headers={"x-delay": 1_000})
+    ends.world.pass_time(2)
+    return ends.read("own")
+
+
+def dead_by_cc(ends: Ends) -> list[bytes]:
+    """A message dies, and its CC keys are those of the exchange for dead letters."""
+    ends.r.declare("own", exclusive=True)
+    do(ends.r, entity.QueueBind(queue="own", exchange="amq.topic", routing_key="a.#"))
+    ends.p.declare("mortal", arguments={"x-dead-letter-exchange": "amq.topic", "x-message-ttl": 1})
+    ends.publish("mortal", headers={"CC": ["a.b"]})
+    ends.world.pass_time(2)
+    return ends.read("own")
+
+
+def dead_by_cc_of_an_exchange(ends: Ends) -> list[bytes]:
+    ends.p.declare("mortal", arguments={"x-dead-letter-exchange": "e", "x-message-ttl": 1})
+    ends.publish("mortal", headers={"CC": ["k"]})
+    ends.world.pass_time(2)
+    return ends.read()[:1]
+
+
+def dead_through_an_exchange_to_topics(ends: Ends) -> list[bytes]:
+    ends.r.declare("own", exclusive=True)
+    do(ends.r, entity.QueueBind(queue="own", exchange="amq.topic", routing_key="a.#"))
+    do(ends.p, entity.ExchangeDeclare(exchange="mine", type="fanout"))
+    do(ends.p, entity.ExchangeBind(destination="amq.topic", source="mine"))
+    arguments = {"x-dead-letter-exchange": "mine", "x-dead-letter-routing-key": "a.b", "x-message-ttl": 1}
+    do(ends.p, entity.QueueDeclare(queue="mortal", arguments=arguments))
+    ends.publish("mortal")
+    ends.world.pass_time(2)
+    return ends.read("own")
+
+
 PATHS: list[tuple[Callable[[Ends], list[bytes]], str, str, str]] = [
     # what is denied to whom, for the path to be closed
     (consumed, "publish", "$exchange/amq%2Edefault/q", "p"),
@@ -236,6 +293,13 @@ PATHS: list[tuple[Callable[[Ends], list[bytes]], str, str, str]] = [
     (topics_behind_an_exchange_of_its_own, "subscribe", "a/#", "r"),
     (topics_as_an_alternate_exchange, "publish", "a/b", "p"),
     (an_answer, "publish", "$exchange/amq%2Edefault/#", "p"),
+    (delayed_before_topics, "publish", "a/b", "p"),
+    (delayed_before_topics, "publish", "$exchange/mine/#", "p"),
+    (dead_by_cc, "publish", "a/b", "p"),
+    (dead_by_cc, "publish", "$exchange/amq%2Edefault/a/b", "p"),
+    (dead_by_cc_of_an_exchange, "publish", "$exchange/e/k", "p"),
+    (dead_through_an_exchange_to_topics, "publish", "a/b", "p"),
+    (dead_through_an_exchange_to_topics, "publish", "$exchange/mine/a/b", "p"),
 ]
 
 
@@ -256,6 +320,27 @@ def test_a_path_is_closed_by_what_denies_it(
     assert got == []
     counters = ends.world.broker.enforcement.counters()
     assert counters[f"{action}_denied"] == 1, counters
+
+
+@pytest.mark.parametrize("rules", [[], [deny("publish", "a/b", user="p")], [deny("publish", "x", user="p")]])
+def test_a_delayed_message_is_led_to_no_topic_that_its_publisher_was_not_asked_about(rules: list[object]) -> None:
+    """Between its publication and its time, when its publisher may be gone. Nobody is told, and nothing is denied."""
+    ends = Ends(*rules)
+    assert delayed_and_led_to_topics_meanwhile(ends) == []
+
+
+def test_no_exchange_leads_a_message_to_the_brokers_own_topics() -> None:
+    ends = Ends()
+    enforcement, client = ends.world.broker.enforcement, ends.boss.protocol.subscriber
+    reached = Destinations(("q",), ("a.b", "$stream.q", "$SYS.broker"))
+    message = Message(FORMAT, b"$exchange.mine.k", SYNTAX, b"")
+    for keys in (("k",), ("k", "$stream.q")):
+        with pytest.raises(NotPermitted, match="own"):
+            check_more_keys(enforcement, client, "mine", keys, reached, message)
+    assert permitted_when_due(enforcement, reached, message).topics == ()
+    enforcement.has_restricted = False
+    assert permitted_when_due(enforcement, reached, message).topics == ("a.b",)
+    assert permitted_when_due(enforcement, reached, message).queues == ("q",)
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,7 @@ def test_answers_come_in_the_order_of_what_they_answer() -> None:
         (published("q", b"x", expiration="99999999999"), 406), (published("q", b"x", expiration="٣"), 406),
         (published("q", b"x", user_id="somebody"), 406),
         (published("q", b"x", headers={"CC": "b"}), 406), (published("q", b"x", headers={"BCC": 1}), 406),
+        (published("q", b"x", headers={"CC": ["a"] * 128, "BCC": ["b"] * 129}), 406),
         (published("q", bytes(2_000)), 406),
     ],
 )  # fmt: skip
