@@ -12,9 +12,11 @@ scenario of `bench load` by MQTT all the time, while a process of `a` (isolation
     connections     connects, over its number of connections
     sessions        connects with sessions that stay, over their number
     subscriptions   subscribes to more and more filters
+    resubscribing   subscribes and unsubscribes in turn, within its number
     retained        publishes retained messages on more and more topics
     queues          publishes to a session of its own that is away, whose queue is full
     strangers       connects, and closes before it is answered; if it is named in --pots, as no user needs to be known
+    idle            logs in, and does nothing: what is measured then is the bench's own error; if it is named in --pots
 
 It does so in short slices, and pauses, with its connections closed, in others: alone and beside are neighbours in time,
 of one broker process, and change places (alone, beside; beside, alone), so that neither what the machine does meanwhile
@@ -48,7 +50,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from fanlight_bench.isolation_pots import POTS, STRANGERS, Attacker
+from fanlight_bench.isolation_pots import IDLE, POTS, STRANGERS, Attacker
 from fanlight_bench.launch import Broker, byte_code, on_cpu
 from fanlight_bench.load import scenario as scenarios
 from fanlight_bench.load import target as targets
@@ -61,6 +63,7 @@ from fanlight_bench.procfs import process_seconds
 
 OK, FAILED, WRONG = 0, 1, 2
 BAR = 0.95
+UNASKED = (STRANGERS, IDLE)  # pots that are measured if they are named
 SCENARIO = "pairs-unbatched"  # whose generator has less to do than the broker
 SECONDS = 24.0  # of slices, for each pot
 SLICE_SECONDS = 0.1  # that are counted
@@ -235,7 +238,8 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     add = parser.add_argument
-    add("--pots", default=",".join(each for each in POTS if each != STRANGERS), metavar="NAME,NAME", help="%(default)s")
+    asked = ",".join(each for each in POTS if each not in UNASKED)
+    add("--pots", default=asked, metavar="NAME,NAME", help="%(default)s")
     add("--scenario", default=SCENARIO, help="of `bench load`, that `b` runs (%(default)s)")
     add("--seconds", type=float, default=SECONDS, metavar="N", help="of each pot (%(default)s)")
     add("--slice", type=float, default=SLICE_SECONDS, metavar="SECONDS", help="of one side that count (%(default)s)")

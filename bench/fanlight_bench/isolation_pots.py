@@ -11,6 +11,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from itertools import count
 from types import TracebackType
@@ -19,7 +20,7 @@ from typing import Self
 from fanlight_bench.load.speak_mqtt import packet, string
 from fanlight_bench.permissions import PASSWORD
 
-STRANGERS = "strangers"
+STRANGERS, IDLE = "strangers", "idle"
 AT_ONCE = 32  # packets of one write
 BEGIN, PAUSE, DONE = b"+", b"-", b"."
 LET_GO = struct.pack("ii", 1, 0)  # SO_LINGER: what was not read or sent is dropped
@@ -98,6 +99,14 @@ def fill_a_queue(peers: Peers) -> Iterator[None]:
     yield from send_all_the_time(peers, lambda number: publish("a/t", qos=1))
 
 
+def stay_connected(peers: Peers) -> Iterator[None]:
+    """Nothing, once it has logged in: what is measured beside it is no work of the broker's."""
+    peers.connect("a-idle")
+    while True:
+        time.sleep(0.01)
+        yield
+
+
 def hold_connections(peers: Peers) -> Iterator[None]:
     for number in range(4):
         peers.connect(f"a-held-{number}")
@@ -120,15 +129,23 @@ def subscribe(number: int) -> bytes:
     return packet(0x82, struct.pack(">H", 1) + string(f"a/{number}/+") + b"\0")
 
 
+def change_subscriptions(number: int) -> bytes:
+    """Each is granted, and ended again: no quota is exceeded."""
+    begun = struct.pack(">H", 1) + string(f"a/{number // 2 % 50}/+")
+    return packet(0xA2, begun) if number % 2 else packet(0x82, begun + b"\0")
+
+
 POTS: dict[str, Callable[[Peers], Iterator[None]]] = {
     "rate": lambda peers: send_all_the_time(peers, lambda number: publish("a/t")),
     "refused_rate": lambda peers: send_all_the_time(peers, lambda number: publish("a/t", qos=1)),
     "connections": hold_connections,
     STRANGERS: open_all_the_time,
     "sessions": lambda peers: connect_all_the_time(peers, clean=False),
+    "resubscribing": lambda peers: send_all_the_time(peers, change_subscriptions),
     "subscriptions": lambda peers: send_all_the_time(peers, subscribe),
     "retained": lambda peers: send_all_the_time(peers, lambda number: publish(f"a/{number}", retain=True)),
     "queues": fill_a_queue,
+    IDLE: stay_connected,
 }
 
 

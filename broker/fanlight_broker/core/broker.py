@@ -31,6 +31,7 @@ from fanlight_broker.core.namespaces import Namespaces
 from fanlight_broker.core.paces import Paces
 from fanlight_broker.core.permissions import Asker, Permissions, Unrestricted
 from fanlight_broker.core.ports import Journal, Recorder, SubscriptionTrail
+from fanlight_broker.core.principal_rates import microseconds
 from fanlight_broker.core.publishing import MessageTracer
 from fanlight_broker.core.quota import Quotas
 from fanlight_broker.core.replay import ReplaySource, ReplaysWithin
@@ -66,7 +67,10 @@ class Broker(Namespace):
         turns = Turns(ledger, next_turn, clock, cpu)
         shares = Shares(ledger, limits)
         flow = Flow(ledger, limits, turns.later, later)
-        paces = Paces(flow, ledger, later, refusals_per_second=limits.refusals_per_second_max)
+        paces = Paces(
+            flow, ledger, later, refusals_per_second=limits.refusals_per_second_max,
+            subscribing_percent=limits.subscribing_percent,
+        )
         self.everybody = EveryClient(shares, paces)
         self.namespaces = Namespaces(limits.namespaces_max, self._new_namespace, counts_of)
         self._swept_on = False  # the namespaces that a sweep has not come to wait for their turn
@@ -205,6 +209,7 @@ class Broker(Namespace):
         ledger.subscriptions.limit = limits.subscriptions_bytes_max
         self.login_turns.percent = limits.logins_percent
         self.paces.refusals.per_second = limits.refusals_per_second_max
+        self.paces.subscribing.per_second = microseconds(limits.subscribing_percent)
 
     def use_permissions(self, permissions: Permissions) -> None:
         """Put other permissions in force in all namespaces (`Namespace.permit`)."""

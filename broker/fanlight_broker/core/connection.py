@@ -45,6 +45,7 @@ class ConnectionState(Enum):
     CLOSED = auto()  # the last frame was sent or received: nothing more is processed
 
 
+WORK_SECONDS: Final = 0.000_1  # for a client's subscriptions, before it is looked at how much they take
 CLOSED: Final = ConnectionState.CLOSED
 VERIFYING: Final = ConnectionState.VERIFYING
 
@@ -76,6 +77,7 @@ class ProtocolConnection(ClientConnection, ABC):
         lane.note_activity(now)
         lane.receipts = broker.acknowledgements.for_lanes()
         self._refused = 0
+        self._worked = 0.0  # seconds for its subscriptions, since that was looked at
         self._asked_in_vain = 0  # of them, those that count for `refusals_per_second_max`, since that was looked at
         self._complained = False
 
@@ -183,7 +185,7 @@ class ProtocolConnection(ClientConnection, ABC):
             while (state := self.state) is not CLOSED and state is not VERIFYING:
                 if event is None:
                     unfinished = (begun and self.broker.turns.over()) or self.continue_work()
-                    if self._asked_in_vain and self._refused_too_often(now):
+                    if (self._asked_in_vain or self._worked > WORK_SECONDS) and self._must_wait(now):
                         break
                     if unfinished:
                         self._defer()
@@ -229,17 +231,26 @@ class ProtocolConnection(ClientConnection, ABC):
         self.lane.hold_back(gate)
         return True
 
-    def _refused_too_often(self, now: float) -> bool:
-        """Requests were refused: must its client wait (core/refusal_rates.py)?"""
+    def note_work(self, began: float) -> None:
+        """Subscriptions were begun or ended, since that time of `turns.now(0)`."""
+        self._worked += self.broker.turns.now(began) - began
+
+    def _must_wait(self, now: float) -> bool:
+        """Was its principal refused too often, or are its subscriptions too much work (core/principal_rates.py)?"""
         count, self._asked_in_vain = self._asked_in_vain, 0
+        seconds, self._worked = self._worked, 0.0
         if self.client is None or self.state is not ConnectionState.CONNECTED:
             return False
-        bucket = self.broker.paces.refused_too_often(self.client.subscriber.share.principal, count, now)
+        broker, principal, bucket = self.broker, self.client.subscriber.share.principal, None
+        if seconds and len(broker.shares) > 1 and broker.login_turns.is_crowded:
+            bucket = broker.paces.subscribed_too_long(principal, seconds, now)
+        if count:
+            bucket = broker.paces.refused_too_often(principal, count, now) or bucket
         if bucket is None:
             return False
         self.lane.hold_back(bucket.gate)
         self._wait_for_blocker(now)
-        self.broker.paces.wait_refused(bucket, now)
+        broker.paces.wait_in_turn(bucket, now)
         return True
 
     def _defer(self) -> None:

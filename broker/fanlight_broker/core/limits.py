@@ -123,10 +123,7 @@ class Limits:
     ] = 20_000
     connections_per_address_max: Annotated[
         int, Ge(1), Le(1_000_000), Unit("connections"),
-        Reason(
-            "connections from one address, so that one host cannot use up all of them; high because of proxies "
-            "and NAT"
-        ),
+        Reason("connections from one address, so that one host cannot use up all; high because of proxies and NAT"),
     ] = 15_000
     handshake_seconds_max: Annotated[
         float, Ge(0.1), Le(300), Unit("seconds"),
@@ -134,10 +131,11 @@ class Limits:
     ] = 5.0
     logins_percent: Annotated[
         int, Ge(1), Le(100), Unit("percent"),
-        Reason(
-            "of the loop's time, for clients that log in from one address while it passes others' messages; 100: they "
-            "never wait"
-        ),
+        Reason("of the loop's time, for logins from one address while it passes others' messages; 100: all of it"),
+    ] = 3
+    subscribing_percent: Annotated[
+        int, Ge(1), Le(100), Unit("percent"),
+        Reason("of the loop's time, for subscriptions of a user or address while it passes others' messages; 100: all"),
     ] = 3
     connections_without_login_per_second_max: Annotated[
         int, Ge(0), Le(1_000_000), Unit("connections"),

@@ -72,6 +72,15 @@ class LoginTurns:
         self._look_again()
         return False
 
+    @property
+    def is_crowded(self) -> bool:
+        """Is the loop crowded? It is looked at from now on, so that who asks again hears what is so now."""
+        clock = self._ledger.clock
+        if clock is None:
+            return False
+        self._look_again()
+        return self.crowded and clock() - self._looked_at < LOOK_SECONDS
+
     def leave(self, who: Hashable) -> None:
         """Its connection has ended, perhaps before its turn."""
         address = self._place_of.pop(who, None)

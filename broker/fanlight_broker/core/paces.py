@@ -20,8 +20,16 @@ from fanlight_broker.core.errors import RateExceeded
 from fanlight_broker.core.flow import FREED_AT_ONCE, Flow, Later
 from fanlight_broker.core.login_rates import LoginRates
 from fanlight_broker.core.metrics import BoundedCounts
+from fanlight_broker.core.principal_rates import (
+    MICROSECONDS,
+    REFUSALS,
+    SUBSCRIBING,
+    TOGETHER_SECONDS,
+    PrincipalRates,
+    is_of_principal,
+    microseconds,
+)
 from fanlight_broker.core.quota import HeldQuota, Holder, Per, Quota
-from fanlight_broker.core.refusal_rates import RefusalRates
 from fanlight_broker.core.subscriber import Client
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Message
@@ -57,14 +65,16 @@ class Paces:
     """later  calls back after this many seconds, with the time; without it the next `sweep` does what is due"""
 
     def __init__(
-        self, flow: Flow, ledger: Ledger, later: Later | None = None, *, refusals_per_second: int = 0
+        self, flow: Flow, ledger: Ledger, later: Later | None = None, *, refusals_per_second: int = 0,
+        subscribing_percent: int = 100,
     ) -> None:
         self.held = 0  # publishers, each time that one had to wait
         self.sat_out = 0  # subscribers, each time that one began to wait, while none of the same bucket did
         self.refused = 0  # messages
         self.held_by, self.sat_out_by, self.refused_by = BoundedCounts(), BoundedCounts(), BoundedCounts()  # by quotas
         self.logins = LoginRates()
-        self.refusals = RefusalRates(refusals_per_second)
+        self.refusals = PrincipalRates(REFUSALS, refusals_per_second)
+        self.subscribing = PrincipalRates(SUBSCRIBING, microseconds(subscribing_percent))
         self._flow = flow
         self._ledger = ledger
         self._later = later
@@ -175,14 +185,20 @@ class Paces:
 
     def refused_too_often(self, principal: str, count: int, now: float) -> TokenBucket | None:
         """Requests of a client of a principal were refused. Returns the bucket with the gate that it has to wait for
-        (`wait_refused`); None: it goes on.
+        (`wait_in_turn`); None: it goes on.
         """
-        bucket = self.refusals.note(principal, count, now)
+        return self._with_gate(self.refusals.note(principal, count, now))
+
+    def subscribed_too_long(self, principal: str, seconds: float, now: float) -> TokenBucket | None:
+        """The same for the time that its subscriptions took, while the loop had others' messages to pass."""
+        return self._with_gate(self.subscribing.note(principal, seconds * MICROSECONDS, now))
+
+    def _with_gate(self, bucket: TokenBucket | None) -> TokenBucket | None:
         if bucket is not None:
             self._give_gate(bucket)
         return bucket
 
-    def wait_refused(self, bucket: TokenBucket, now: float) -> None:
+    def wait_in_turn(self, bucket: TokenBucket, now: float) -> None:
         """The client waits for the gate."""
         self._open_later(bucket, now)
 
@@ -205,6 +221,7 @@ class Paces:
         """Let those go on that may, and forget those that owe nothing."""
         self.logins.sweep(now)
         self.refusals.sweep(now)
+        self.subscribing.sweep(now)
         for gone in self._gone.values():
             for holder in gone.due(now, len(gone)):
                 del self._of[holder]
@@ -278,6 +295,8 @@ def limits(bucket: TokenBucket) -> bool:
 
 def pause(bucket: TokenBucket, now: float) -> float:
     """Seconds until the next look at a bucket that somebody waits for."""
+    if is_of_principal(bucket):
+        return max(bucket.seconds(now), TOGETHER_SECONDS)
     rates = ((bucket.messages_burst, bucket.messages_rate), (bucket.octets_burst, bucket.octets_rate))
     filled = min((burst / rate for burst, rate in rates if rate < inf), default=inf)
     return max(bucket.seconds(now), min(SECONDS_MIN, max(SECONDS_LEAST, filled / 2)))

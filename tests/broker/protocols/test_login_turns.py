@@ -3,6 +3,8 @@
 The loop is the test's: a round takes a millisecond, and each login that it does half a millisecond more.
 """
 
+from typing import Any
+
 from fanlight_broker.core.login_turns import LOGIN_SECONDS
 from fanlight_broker.protocols.mqtt.codec import encode
 from fanlight_broker.protocols.mqtt.packets import Publish, Subscribe, Subscription
@@ -17,9 +19,9 @@ GREEDY, MODEST, OTHER = "192.0.2.66", "192.0.2.1", "192.0.2.2"
 class Loop:
     """A broker, a publisher that is its own subscriber, and rounds one by one."""
 
-    def __init__(self, *, busy: bool, logins_percent: int = 5, slow: float = 0.0) -> None:
+    def __init__(self, *, busy: bool, logins_percent: int = 5, slow: float = 0.0, **limits: Any) -> None:
         """slow: seconds of its turn, by the broker's clock; else a login is a part of the round."""
-        self.world = World(in_turns=True, logins_percent=logins_percent)
+        self.world = World(in_turns=True, logins_percent=logins_percent, **limits)
         self.modest = self.world.connect("modest", V3)
         self.modest.say(Subscribe(1, (Subscription("t", 0),)))
         self.modest.packets()

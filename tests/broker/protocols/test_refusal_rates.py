@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fanlight_broker.core.refusal_rates import PRINCIPALS_MAX, RefusalRates
+from fanlight_broker.core.principal_rates import PRINCIPALS_MAX, REFUSALS, PrincipalRates
 from fanlight_broker.protocols.amqp import connection_methods as first
 from fanlight_broker.protocols.amqp import entity_methods as entity
 from fanlight_broker.protocols.amqp.methods import method_frame
@@ -118,14 +118,14 @@ def test_channels_of_amqp_that_are_closed_for_an_error_are_refusals() -> None:
 
 
 def test_one_packet_with_any_number_of_filters_counts_for_30_seconds_at_most() -> None:
-    refusals = RefusalRates(10)
+    refusals = PrincipalRates(REFUSALS, 10)
     bucket = refusals.note("greedy", 100_000, 0.0)
     assert bucket is not None
     assert bucket.seconds(0.0) == pytest.approx(30 - 2 + 0.1)
 
 
 def test_the_one_that_is_paid_first_is_forgotten() -> None:
-    refusals = RefusalRates(10)
+    refusals = PrincipalRates(REFUSALS, 10)
     refusals.note("first", 5, 0.0)
     for number in range(PRINCIPALS_MAX):
         refusals.note(f"u{number}", 10, 0.0)

@@ -144,8 +144,12 @@ class MqttConnection(ProtocolConnection):
 
     def continue_work(self) -> bool:
         """Process a packet that takes several turns, for one turn. True if more of it is left."""
-        if self._at_work is not None and next(self._at_work, self) is self:
+        if self._at_work is None:
+            return False
+        began = self.broker.turns.now(0.0)
+        if next(self._at_work, self) is self:
             self._at_work = None
+        self.note_work(began)
         return self._at_work is not None
 
     # -- life cycle ------------------------------------------------------------------------------------------------

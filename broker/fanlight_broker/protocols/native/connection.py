@@ -62,6 +62,7 @@ REQUESTS: Final = (
     frames.Type.SUBSCRIBE, frames.Type.UNSUBSCRIBE, frames.Type.PUBLISH, frames.Type.REPLAY, frames.Type.QUEUE,
     frames.Type.CONSUMER,
 )
+TIMED: Final = (frames.Type.SUBSCRIBE, frames.Type.UNSUBSCRIBE)  # what `subscribing_percent` is about
 
 
 class NativeConnection(ProtocolConnection):
@@ -213,10 +214,12 @@ class NativeConnection(ProtocolConnection):
     def _handle(self, body: bytes, now: float) -> None:
         if self.broker.ledger.ended:
             self.broker.finish()  # so that ENDED comes before the answers to what was sent later
+        began = self.broker.turns.now(0.0)
         if self.state is ConnectionState.CONNECTED:
             plain = plain_request(body)
             if plain is not None:
                 self._act_plainly(*plain, now)
+                self.note_work(began)
                 return
         values = decode(body)
         request = request_of(values)
@@ -232,6 +235,8 @@ class NativeConnection(ProtocolConnection):
             self._act(frame, now)
         except errors.FanlightError as error:
             self._answer(request, error)
+        if values[0] in TIMED:
+            self.note_work(began)
 
     def _act_plainly(
         self, kind: int, request: int | None, number: int, filter: bytes, syntax: int, now: float
