@@ -84,7 +84,7 @@ def load(path: Path, limits: TableLimits, pause: Callable[[], None] = never) -> 
 
     pause  called now and then, every 1 ms or so
     """
-    text = _text_of(path)
+    text = _text_of(path, pause)
     pause()
     if _is_csv(path) and "salience" not in text[: text.find("\n")]:
         table = _table_of_rows(text, str(path), limits, pause)
@@ -103,6 +103,7 @@ def _table_of_rows(text: str, name: str, limits: TableLimits, pause: Callable[[]
     try:
         rules = reading.rules(csv_rows(text, plain=True))
         count = min(text.count("\n"), limits.permissions_max)
+        pause()
         table = PermissionTable(rules, count, CLOSED, limits, pause, waiting=True)
     except (ValueError, RecursionError, csv.Error) as error:
         raise PermissionFileError([f"{name}: {error}"]) from None
@@ -144,14 +145,14 @@ def _checked(name: str, table: PermissionTable) -> PermissionTable:
 
 def read(path: Path, limits: TableLimits, pause: Callable[[], None] = never) -> PermissionFile:
     """The rules of a file. Raises PermissionFileError. What is wrong with filters is found when they are compiled."""
-    text = _text_of(path)
+    text = _text_of(path, pause)
     pause()
     return parse_permissions(text, str(path), limits, pause, is_csv=_is_csv(path))
 
 
-def _text_of(path: Path) -> str:
+def _text_of(path: Path, pause: Callable[[], None]) -> str:
     try:
-        return file_text(path, FILE_BYTES_MAX)
+        return file_text(path, FILE_BYTES_MAX, pause)
     except ValueError as error:
         raise PermissionFileError([str(error)]) from None
 

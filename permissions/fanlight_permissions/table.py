@@ -21,7 +21,7 @@ a denying rule does.
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from fanlight_permissions.class_grant import DEFAULT, DENIED, ClassGrant
 from fanlight_permissions.decisions import (
@@ -72,14 +72,22 @@ class PermissionTable(RuleStore):
         self._free: list[int] = []  # numbers of classes
         self._given = 0
         self._personal: PersonalGrants | None = None
+        self.let_go: Callable[[list[Any]], None] | None = None  # is given what is large of it, when it is no more
+        pause()
         self.fill(rules, pause)
+        pause()
         self.nothing = len(self.allows)  # in place of the number of a rule
         self.answers: IdAnswers[Verdict] = IdAnswers(self.nothing, VERDICTS_MAX)
         self.keyed = KeyedIndex(self.index)
         self._known: list[Kind] = list(self.kinds)  # by their numbers
+        pause()
 
     def __len__(self) -> int:
         return self.nothing
+
+    def __del__(self) -> None:
+        if self.let_go is not None:  # one that is whole, and in force or was
+            self.let_go([self.answers, self.index, self.parties, self._denials, self.waiting.packed])
 
     @property
     def classes(self) -> int:

@@ -8,7 +8,7 @@ error leaves the permissions in force, as any setting with an error does: the lo
 `permissions_reloads_failed` say so.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -94,9 +94,21 @@ class Permitting(Part):
 
     def _use(self, table: "PermissionTable", source: "PermissionSource") -> None:
         self._in_force, self._source = table, source
+        table.let_go = self._let_go
         self._broker.use_permissions(table)
         audit.note("permissions_changed", rules=len(table))
         log.info("permissions_in_force", rules=len(table), parties=len(table.parties))
+
+    def _let_go(self, things: list[Any]) -> None:
+        """A table is no more: free what it had, a piece in a turn."""
+        from fanlight_permissions.letting_go import in_pieces
+
+        self._broker.turns.later(partial(self._free_some, in_pieces(things)))
+
+    def _free_some(self, pieces: Iterator[None]) -> None:
+        for _ in pieces:
+            self._broker.turns.later(partial(self._free_some, pieces))
+            return
 
     def actions(self) -> Mapping[str, Callable[[], Awaitable[Mapping[str, Any]]]]:
         return {RELOAD: self._reload_file} if self._settings.permissions is not None else {}

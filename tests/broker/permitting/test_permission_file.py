@@ -14,6 +14,7 @@ from fanlight_permissions.permission_file import (
     parse_permissions,
 )
 from fanlight_permissions.permission_rule import KEYS_OF_ACTIONS
+from fanlight_permissions.reading import file_text
 from fanlight_permissions.table import PermissionTable
 
 LIMITS = Limits(permissions_max=20)
@@ -280,6 +281,23 @@ def test_files(tmp_path: Path) -> None:
         load(tmp_path / "none", LIMITS)
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1_000])
+def test_a_file_is_read_in_pieces_and_its_errors_are_those_of_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr("fanlight_permissions.reading.PIECE_BYTES", size)
+    file, paused = tmp_path / "p", list[None]()
+    file.write_bytes("erste\nzweite ä€\n".encode())
+    assert file_text(file, 100, lambda: paused.append(None)) == "erste\nzweite ä€\n"
+    assert len(paused) == -(-19 // size)
+    with pytest.raises(ValueError, match="longer than 18 bytes"):
+        file_text(file, 18)
+    for octets, line, at in ((b"a\n\xc3\xa4\xff\n", 2, 4), (b"\n\n\xe2\x82", 3, 2), (b"\xff", 1, 0)):
+        file.write_bytes(octets)
+        with pytest.raises(ValueError, match=rf"line {line}: is not UTF-8 \(at byte {at}\)"):
+            file_text(file, 100)
+
+
 def test_a_broker_may_allow_topics_as_long_as_the_matcher_does() -> None:
     """Behind a key word there is no room for the last word: that topic is denied, and the rules are in force."""
     limits = Limits(topic_words_max=TOPIC_WORDS_CEILING)
@@ -295,4 +313,4 @@ def test_a_pause_comes_now_and_then() -> None:
     file = parse_permissions("user,publish\n" + "a,b\n" * 600, "p", limits, lambda: paused.append(None), is_csv=True)
     read = len(paused)
     compile_permissions(file, "p", limits, lambda: paused.append(None))
-    assert (read, len(paused) - read) == (2, 5)
+    assert (read, len(paused) - read) == (2, 8)
