@@ -145,6 +145,8 @@ class AdminServer:
         """Stop listening, and end all connections within STOP_SECONDS."""
         if self._http is None:
             return
+        if self._requests is not None:
+            self._requests.stop()
         if self._server is not None:
             self._server.close()
         if self._proxied is not None:

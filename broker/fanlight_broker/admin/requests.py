@@ -88,6 +88,11 @@ class Requests:
         """CPU seconds of the longest piece of an answer that is made in pieces."""
         return self._slices.longest
 
+    def stop(self) -> None:
+        """End what goes on after an answer."""
+        if self._http_api is not None:
+            self._http_api.stop()
+
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """The answer, whatever fails."""
         self.count += 1

@@ -44,13 +44,15 @@ class Api:
         publishers = Publishers(gatekeeper, operated.format)
         messages = MessageOperations(operated, publishers)
         self.overview = OverviewOperations(operated)
+        subscriptions = SubscriptionOperations(operated)
+        self.stop = subscriptions.redundancy.stop  # of what goes on after an answer
         self._operations = (
             *self._own(),
             *LoginOperations(gatekeeper, self.logins, login_required=login_required).operations(),
             *self.overview.operations(),
             *Connections(operated).operations(),
             *SessionOperations(operated, publishers).operations(),
-            *SubscriptionOperations(operated).operations(),
+            *subscriptions.operations(),
             *RetainedOperations(operated, messages, publishers).operations(),
             *QueueOperations(operated, publishers).operations(),
             *messages.operations(),

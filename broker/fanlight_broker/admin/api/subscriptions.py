@@ -1,6 +1,6 @@
 """Subscriptions: which a topic reaches, how they lie to a filter, which another one of their client covers."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -10,6 +10,7 @@ from fanlight_broker.admin.api.declared import TEXT, WHOLE, Call, Operation, Par
 from fanlight_broker.admin.api.lists import SYNTAX, Id, Listing, page_of
 from fanlight_broker.admin.api.operated import Operated
 from fanlight_broker.admin.api.problems import BadParameter
+from fanlight_broker.admin.api.redundancy import Redundancy, progress_of
 from fanlight_broker.admin.api.shown import href
 from fanlight_broker.core.explain import ROWS_AT_ONCE, readable
 from fanlight_broker.core.inspection import subscription_view
@@ -20,8 +21,6 @@ from fanlight_broker.core.subscription import Subscription, group_name_of, numbe
 from fanlight_broker.core.topics import SYNTAXES, hashes_of, parse_filter, words_of
 
 PLACES: Final = 64  # ids that are looked at together
-COMPARED: Final = 8  # filters compared between two looks at the clock
-WIDE_MAX: Final = 200  # filters with wildcards of one client, that its others are compared with
 RELATIONS: Final = ("any", "covered", "covers", "equal")
 SUBSCRIPTION: Final = shape(
     id=WHOLE, client=TEXT, user=TEXT, connection=maybe(WHOLE), filter=TEXT, syntax=TEXT, group=maybe(TEXT),
@@ -48,6 +47,7 @@ class SubscriptionOperations:
             searched=("client", "user", "filter"), exact=("client", "user", "connection", "group", "namespace"),
             numbers=("connection",),
         )
+        self.redundancy = Redundancy(self._each, operated.slices, operated.clock)
 
     def operations(self) -> tuple[Operation, ...]:
         return (Operation(
@@ -63,7 +63,7 @@ class SubscriptionOperations:
             ), action=Action.ADMIN_READ, absent=True, tag="subscriptions",
         ),)
 
-    def list(self, call: Call) -> Generator[None, None, dict[str, Any]]:
+    def list(self, call: Call) -> Generator[None, None, dict[str, Any]] | Awaitable[dict[str, Any]]:
         given = [name for name in ("topic", "filter", "redundant") if call[name]]
         if len(given) > 1:
             raise BadParameter(given[1], f"cannot be asked for together with {given[0]}")
@@ -78,11 +78,15 @@ class SubscriptionOperations:
             parse_filter(filter, syntax, self._operated.broker.limits)
             wanted = partial(is_related, filter, syntax, call["relation"])
         elif call["redundant"]:
-            listing = replace(listing, ordered=False, rows=lambda after: redundant(self._rows(None)))
-        if listing is not self.listing:
-            wanted = is_there  # it is counted
-        page = yield from listing.page(call, wanted)
-        return page
+            return self._redundant(call)
+        return listing.page(call, is_there if listing is not self.listing else wanted)  # then it is counted
+
+    async def _redundant(self, call: Call) -> dict[str, Any]:
+        found = await self.redundancy.found()
+        listing = replace(self.listing, ordered=False, rows=lambda after: list(found.pairs))
+        page = await self._operated.slices.made(listing.page(call, is_there))
+        page["complete"] = page["complete"] and found.complete and found.redundant <= len(found.pairs)
+        return page | progress_of(found, self.listing.count())
 
     def _rows(self, after: Id | None) -> Iterator[Row | None]:
         for home in sorted(self._operated.broker.everywhere(), key=lambda home: home.name):
@@ -96,6 +100,10 @@ class SubscriptionOperations:
                 for each in found:
                     yield each, None
                 yield None
+
+    def _each(self) -> Iterator[Subscription | None]:
+        for row in self._rows(None):
+            yield row[0] if row is not None else None
 
 
 def is_there(row: Row) -> bool:
@@ -136,53 +144,6 @@ def reached(home: Namespace, topic: bytes, syntax: str) -> Iterable[Row | None]:
             for each in home.router.in_force(ids[at : at + ROWS_AT_ONCE]):
                 yield each, None
             yield None
-
-
-def redundant(rows: Iterable[Row | None]) -> Iterator[Row | None]:
-    """Those of which another one of the same client gets all messages, as often and as safely."""
-    wide: dict[Subscriber, list[Subscription]] = {}
-    for row in rows:
-        if row is None:
-            yield None
-            continue
-        subscription = row[0]
-        owner = subscription.owner
-        if owner not in wide:
-            found: list[Subscription] = []
-            wide[owner] = found
-            for number, each in enumerate(list(owner.subscriptions)):
-                if is_wide(each) and len(found) < WIDE_MAX:
-                    found.append(each)
-                if number % ROWS_AT_ONCE == ROWS_AT_ONCE - 1:
-                    yield None
-        for number, other in enumerate(wide[owner], 1):
-            if makes_redundant(other, subscription):
-                yield subscription, other
-                break
-            if number % COMPARED == 0:
-                yield None
-        yield None
-
-
-def is_wide(subscription: Subscription) -> bool:
-    """Has its filter wildcards? Else it covers at most what is equal to it."""
-    return any(octet in subscription.filter for octet in b"#*+")
-
-
-def makes_redundant(other: Subscription, subscription: Subscription) -> bool:
-    if other is subscription or other.group is not None or subscription.group is not None:
-        return False
-    if other.condition is not None and other.condition != subscription.condition:
-        return False
-    if other.variant.qos < subscription.variant.qos or (other.no_echo and not subscription.no_echo):
-        return False
-    syntaxes = SYNTAXES[other.syntax_number], SYNTAXES[subscription.syntax_number]
-    if not matchcore.covers(other.filter, subscription.filter, a_syntax=syntaxes[0], b_syntax=syntaxes[1]):
-        return False
-    # Of two that are equal, only the later one.
-    return subscription.id > other.id or not matchcore.covers(
-        subscription.filter, other.filter, a_syntax=syntaxes[1], b_syntax=syntaxes[0]
-    )
 
 
 def searching(subscription: Subscription) -> int:

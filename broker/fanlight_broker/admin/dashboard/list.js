@@ -65,7 +65,9 @@ export function list(main, {path, name, search = "", columns, filters = [], fixe
         acts && h("td", {class: "acts"}, h("span", {class: "row acts"}, acts(row, again))))))));
     if (focused) [...body.querySelectorAll("th button")].find((each) => each.textContent === focused)?.focus();
     const named = total === 1 ? name.replace(/s\b/, "") : name; // the first word of it is a plural
-    fill(pager, `${complete ? "" : "at least "}${count(total)} ${named}`, h("span", {class: "grow"}),
+    const {looked_at: looked = 0, of = 0} = last; // of a list that is made in the background: the rest comes by itself
+    fill(pager, `${complete ? "" : "at least "}${count(total)} ${named}`,
+      looked < of && h("span", {class: "muted"}, `looked at ${count(looked)} of ${count(of)}`), h("span", {class: "grow"}),
       h("button", {type: "button", class: "small", disabled: state.cursors.length < 2, onclick: () => { state.cursors.pop(); again(); }}, "Previous"),
       h("span", null, `page ${state.cursors.length}`),
       h("button", {type: "button", class: "small", disabled: !next, onclick: () => { state.cursors.push(next); again(); }}, "Next"));

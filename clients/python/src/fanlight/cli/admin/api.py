@@ -1,6 +1,7 @@
 """The HTTP API of the broker (docs/http-api.md), for the command line: paths, pages, events."""
 
 import json
+import sys
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -51,6 +52,8 @@ class AdminApi:
             yield from page[key]
             cursor = page["next"]
             if cursor is None:
+                if not page.get("complete", True):
+                    print(f"fanlight: {not_all(page)}", file=sys.stderr)
                 return
             left = None if left is None else left - len(page[key])
 
@@ -73,6 +76,13 @@ class AdminApi:
                     elif not name and data:
                         yield {"kind": kind, **json.loads(data)}
                         kind, data = "message", ""
+
+
+def not_all(page: dict[str, Any]) -> str:
+    """That a list is not complete, and what to do."""
+    if "looked_at" in page and page["looked_at"] < page["of"]:
+        return f"looked at {page['looked_at']:,} of {page['of']:,} so far; the broker goes on, ask again"
+    return "these are not all: the list takes too long; ask for fewer, by KEY=VALUE"
 
 
 def path_of(words: tuple[str | int, ...], query: Query) -> str:

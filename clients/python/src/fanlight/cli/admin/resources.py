@@ -77,8 +77,9 @@ RESOURCES: dict[str, Resource] = {
     ),
     "slow-consumers": Resource(
         "/slow-consumers",
-        (("NUMBER", "connection"), ("CLIENT", "client"), ("USER", "user"), ("POLICY", "policy"),
-         ("UNSENT", "outbox_bytes"), ("DROPPED", "messages_dropped"), ("SLOW", "slow")),
+        (("NUMBER", "connection"), ("CLIENT", "client"), ("ADDRESS", "address"), ("WHY", "reason"),
+         ("POLICY", "policy"), ("SLOW FOR", "slow_seconds"), ("UNSENT", "outbox_bytes"), ("DROPPED", "dropped"),
+         ("HELD", "held_publishers_seconds")),
         (), "who falls behind, and what the policy did", paged=False,
     ),
     "topics": Resource(
