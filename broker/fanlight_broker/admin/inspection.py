@@ -151,8 +151,9 @@ class InspectionApi:
             raise BadQuery(f"by={order[:40]} must be messages (in all) or rate (a second, since the reading before)")
         return 200, {"topics": list(self._inspection.hot_topics(limit=limit_of(query), by_rate=order == "rate"))}
 
-    def slow_consumers(self, query: Query) -> Answer:
-        return 200, {"slow_consumers": list(self._inspection.slow_consumers(limit=limit_of(query)))}
+    def slow_consumers(self, query: Query) -> Steps:
+        found = yield from self._inspection.slow_consumers(limit=limit_of(query))
+        return 200, {"slow_consumers": list(found)}
 
     def explain(self, query: Query) -> Steps:
         if "topic" not in query:

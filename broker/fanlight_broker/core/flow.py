@@ -77,6 +77,8 @@ class Flow:
         self._publishers_due: Deadlines[Client] = Deadlines()
         self._consumers_due: Deadlines[Outbox] = Deadlines()
         self._choked: dict[Outbox, float] = {}  # outboxes that hold their own client back (ANSWERS): since when
+        # All that may be slow: half full, full at least once, or holding publishers back. In the order of coming in.
+        self._behind: dict[Outbox, None] = {}
         self._overflowed: deque[tuple[Outbox, bool]] = deque()  # to be handled; True: closed, to be disconnected
         self._handling = False  # `_handle_overflowed` runs, or is scheduled
         self._used_up: dict[Client, None] = {}  # clients with a budget to be renewed
@@ -122,9 +124,11 @@ class Flow:
         for outbox in self.ledger.pop_attention():
             if outbox.closed:
                 continue
+            self._behind[outbox] = None
             if outbox.doomed:
                 outbox.close()
-            self._overflowed.append((outbox, outbox.doomed))
+            if outbox.noticed:  # else it is half full
+                self._overflowed.append((outbox, outbox.doomed))
         if self._overflowed and not self._handling:
             self._handling = True
             self._handle_overflowed()
@@ -178,6 +182,8 @@ class Flow:
             self._choked.setdefault(blocker, awake)
             self._set_timer(self.limits.pause_seconds_max, now)
             return
+        if consumer is not None:
+            self._behind[blocker] = None
         kind = kind_of(blocker) if consumer is not None else STORE
         self._holds[publisher] = Hold(blocker, kind)
         budget = self._budget(kind)
@@ -257,6 +263,7 @@ class Flow:
         self._used_up.pop(client, None)
         outbox = client.outbox
         outbox.refill = False
+        self._behind.pop(outbox, None)
         outbox.drained()  # lowers the ledger's count if it was blocking
         if outbox not in self._waiting and outbox not in self._choked:  # mostly nobody waits for it
             return []
@@ -373,6 +380,17 @@ class Flow:
     def publishers_held(self) -> int:
         """Publishers that the broker does not read from at present."""
         return len(self._holds)
+
+    @property
+    def behind(self) -> list[Outbox]:
+        """Those that may be slow, and no others."""
+        reported = [each for each in self.ledger.attention if not each.closed]
+        return list(dict.fromkeys((*self._behind, *reported)))
+
+    def caught_up(self, outbox: Outbox) -> None:
+        """One of them is not slow any more; one that was full stays."""
+        if not outbox.noticed:
+            self._behind.pop(outbox, None)
 
     def is_held_back(self, publisher: Client) -> bool:
         """Is this publisher held back?"""

@@ -4,7 +4,6 @@ Every view is a JSON object and every list is bounded by its `limit`. Nothing he
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from heapq import nlargest
 from itertools import chain, islice
 from math import inf
 from typing import Any, Final
@@ -23,6 +22,7 @@ from fanlight_broker.core.quota import Per
 from fanlight_broker.core.rates import Readings
 from fanlight_broker.core.selectors import where_of
 from fanlight_broker.core.shares import Share, SharedPot, Shares
+from fanlight_broker.core.slow_consumers import seconds_held, slow_consumers
 from fanlight_broker.core.subscriber import Client, Session
 from fanlight_broker.core.subscription import Subscription, group_name_of, number_of
 from fanlight_broker.core.topics import SYNTAXES, masked
@@ -344,25 +344,8 @@ class BrokerInspection:
             views.append(view)
         return views
 
-    def slow_consumers(self, *, limit: int) -> Sequence[View]:
-        """Clients that are behind: dropping, blocking, or with an outbox over half full."""
-        views, ledger = [], self._broker.ledger
-        awake, now = ledger.awake(self._clock()), None if ledger.clock is None else ledger.clock()
-        for client in self._broker.everybody:
-            reason = slowness(client)
-            if reason is not None:
-                views.append(
-                    {
-                        "connection": client.number, "client": client.subscriber.name, "address": client.address,
-                        "policy": client.outbox.policy,
-                        "outbox_bytes": client.outbox.size + client.outbox.awaiting_credit,
-                        "limit": client.outbox.limit, "dropped": dropped_of(client), "reason": reason,
-                        "held_publishers_seconds": seconds_held(client, CONSUMER, awake),
-                        "slow_seconds": None if client.slow_since is None or now is None
-                        else round(now - client.slow_since, 3),
-                    }
-                )
-        return nlargest(limit, views, key=lambda view: (view["dropped"], view["outbox_bytes"]))
+    def slow_consumers(self, *, limit: int) -> Generator[None, None, Sequence[View]]:
+        return slow_consumers(self._broker, self._clock(), limit)
 
     def explain(
         self, topic: str, *, syntax: str, client: str | None, limit: int, fields: Mapping[str, Any] | None = None,
@@ -397,29 +380,6 @@ def delayed_view(delayed: DelayedEntry, message: Message | None, now: float) -> 
     syntax = SYNTAXES[message.syntax]
     topic = shown(masked(message.topic, syntax))
     return view | {"topic": topic, "syntax": syntax, "qos": message.qos, "retain": message.retain}
-
-
-def slowness(client: Client) -> str | None:
-    """Why a client counts as slow, if it does."""
-    outbox = client.outbox
-    if outbox.pausing:
-        return "holds publishers back"
-    if dropped_of(client):
-        return "messages were dropped"
-    if 2 * (outbox.size + outbox.awaiting_credit) > outbox.limit:
-        return "outbox more than half full"
-    return None
-
-
-def dropped_of(client: Client) -> int:
-    """Messages dropped because it was slow: out of its outbox, and by its session's queue."""
-    session = client.subscriber.session if client.slow else None  # else it was away when its queue was full
-    return client.outbox.dropped + (session.window.queue.dropped if session is not None else 0)
-
-
-def seconds_held(client: Client, kind: int, now: float) -> float:
-    """How long publishers were held back, by one of a client's hold times."""
-    return round(client.hold_times[kind].total(now), 3) if kind in client.hold_times else 0.0
 
 
 def connection_view(client: Client, now: float, awake: float, *, held: bool) -> View:

@@ -20,6 +20,7 @@ cdef class SocketSink(Sink):
         readonly bint full             # the transport has bytes that the socket would not take
         readonly bint closing          # end the stream when everything is out
         bint linger                    # with half of it only
+        bint behind                    # more than half of the outbox's limit was left by the last flush
         readonly bint ended            # everything is out, and the stream ended
         readonly bint broken           # nothing more can be sent: ended, or the socket is gone
         object fault                   # the exception that a flush outside of a turn raised: for the Flusher

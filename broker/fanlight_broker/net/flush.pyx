@@ -106,6 +106,10 @@ cdef class SocketSink(Sink):
             if outbox.refill and outbox.size == 0 and not self.closing and not outbox.sits_out \
                     and outbox.delivery.first_owing(outbox.ledger.now) is not None:
                 self.sit_out()    # what there is to get waits as well
+        if (2 * (outbox.size + outbox.awaiting_credit) > outbox.limit) != self.behind:
+            self.behind = not self.behind
+            if self.behind:
+                outbox.ledger.attention.append(outbox)    # the core shows who falls behind
         if (outbox.pausing and outbox.drained()) or (outbox.refill and outbox.size == 0 and not outbox.sits_out):
             self.on_drained(outbox)    # `refill` is the flow's to clear
         if self.closing and not self.full and not self.broken and outbox.size == 0:

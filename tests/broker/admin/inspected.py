@@ -74,7 +74,8 @@ class Inspected:
     def hot_topics(self, *, limit: int, by_rate: bool = False) -> Sequence[View]:
         return self.hot[:limit]
 
-    def slow_consumers(self, *, limit: int) -> Sequence[View]:
+    def slow_consumers(self, *, limit: int) -> Generator[None, None, Sequence[View]]:
+        yield
         return self.slow[:limit]
 
     def explain(

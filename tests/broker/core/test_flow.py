@@ -1,7 +1,7 @@
 """Flow: who is slow is told of once, who is held back goes on once, who blocks too long is cut off."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -199,13 +199,58 @@ def test_a_client_gets_the_policy_pause_only_where_the_operator_allows_it(
     assert broker.new_outbox(wanted).policy == granted
 
 
+def shown_slow(inspection: BrokerInspection, limit: int = 10) -> Sequence[dict[str, Any]]:
+    steps = inspection.slow_consumers(limit=limit)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: Sequence[dict[str, Any]] = end.value
+            return found
+
+
+def test_who_was_full_is_shown_until_it_leaves_and_nobody_else_is_looked_at() -> None:
+    broker = broker_with(outbox_bytes_max=64 * 1024)
+    inspection = BrokerInspection(broker, lambda: 1.0, dict, lambda: True)
+    clients = [connect(broker)[0] for _ in range(5)]
+    assert broker.flow.behind == []
+    for slow in clients[1:4]:
+        fill(broker, slow.outbox, "drop_newest")
+    clients[2].outbox.read(1 << 20)
+    assert {view["connection"] for view in shown_slow(inspection)} == {each.number for each in clients[1:4]}
+    assert {each.owner for each in broker.flow.behind} == set(clients[1:4])
+    (worst,) = shown_slow(inspection, 1)
+    assert worst["dropped"] == max(each.outbox.dropped for each in clients)
+    assert (worst["reason"], worst["policy"]) == ("messages were dropped", "drop_newest")
+    for slow in clients[1:4]:
+        broker.clients.disconnect(slow, "gone", 0.0)
+    assert (shown_slow(inspection), broker.flow.behind) == ([], [])
+
+
+def test_who_is_half_full_is_shown_until_it_has_caught_up() -> None:
+    """The sockets report it: see net.flush, and test_flush."""
+    broker = broker_with(outbox_bytes_max=64 * 1024)
+    inspection = BrokerInspection(broker, lambda: 1.0, dict, lambda: True)
+    client, _ = connect(broker)
+    for _ in range(40):
+        client.outbox.write(bytes(1_000))
+    broker.ledger.attention.append(client.outbox)
+    assert [view["reason"] for view in shown_slow(inspection)] == ["outbox more than half full"]
+    broker.flow.handle_overflows()
+    assert (client.slow, broker.flow.slow_consumers) == (False, 0)
+    assert [view["slow_seconds"] for view in shown_slow(inspection)] == [None]
+    client.outbox.read(1 << 20)
+    assert shown_slow(inspection) == []
+    assert broker.flow.behind == []
+
+
 def test_who_holds_is_shown_with_its_time_and_who_is_held_too() -> None:
     broker = broker_with(burst_seconds_max=0.1)
     (slow, _), (publisher, _) = connect(broker), connect(broker)
     slow.outbox.hold_publishers()
     broker.flow.hold_back(publisher, slow.outbox, 1.0)
     inspection = BrokerInspection(broker, lambda: 1.05, dict, lambda: True)
-    (entry,) = inspection.slow_consumers(limit=10)
+    (entry,) = shown_slow(inspection)
     assert (entry["connection"], entry["reason"]) == (slow.number, "holds publishers back")
     assert entry["held_publishers_seconds"] == pytest.approx(0.05)
     assert entry["slow_seconds"] is None  # nothing was full yet

@@ -53,6 +53,27 @@ def test_a_fault_costs_its_own_connection_and_the_others_are_flushed_in_the_same
     assert faults == [(outboxes[1], "out of order")]
 
 
+def test_an_outbox_that_a_full_socket_leaves_half_full_is_reported_each_time_it_becomes_so() -> None:
+    ledger = Ledger(1 << 20, lambda: None)
+    flusher = Flusher(ledger, lambda outbox, error: None)
+    transport = Transport(broken=False)
+    outbox = Outbox(ledger, 10_000, "drop_newest")
+    writable: Any = transport
+    outbox.sink = sink = SocketSink(outbox, writable, lambda outbox: None)
+    for turn in range(1, 3):
+        sink.paused()
+        outbox.write(bytes(5_000))
+        flusher.flush()
+        assert ledger.attention == [outbox] * (turn - 1)
+        for _ in range(2):
+            outbox.write(bytes(100))
+            flusher.flush()
+        assert ledger.attention == [outbox] * turn
+        sink.resumed()
+    assert not outbox.noticed
+    assert transport.written == bytes(2 * 5_200)
+
+
 def test_a_fault_while_a_message_asks_for_room_is_not_its_publishers() -> None:
     ledger = Ledger(1 << 20, lambda: None)
     faults: list[tuple[Outbox, str]] = []

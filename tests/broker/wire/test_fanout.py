@@ -85,6 +85,8 @@ def test_what_waits_counts_towards_the_outbox_limit() -> None:
     floor.publisher.route(b"r", [rich])
     while not poor.dropped:
         floor.publisher.publish(b"p", bytes(30))
+        half_full = 2 * outbox.awaiting_credit > outbox.limit
+        assert floor.ledger.attention == [outbox] * half_full, "reported once"
     assert outbox.awaiting_credit <= 300
     floor.publisher.publish(b"r", bytes(300 - outbox.awaiting_credit))
     assert (rich.delivered, rich.dropped) == (0, 1)

@@ -10,8 +10,9 @@ from fanlight_broker.admin.api.lists import Id, Listing, behind, page_of
 from fanlight_broker.admin.api.operated import Operated
 from fanlight_broker.admin.api.problems import ApiError, BadParameter
 from fanlight_broker.admin.api.shown import href
-from fanlight_broker.core.inspection import connection_view, dropped_of, slowness
+from fanlight_broker.core.inspection import connection_view
 from fanlight_broker.core.permissions import Action
+from fanlight_broker.core.slow_consumers import dropped_of, slowness
 from fanlight_broker.core.subscriber import CLOSED_CONNECTION, Client
 
 KICKED_PER_LOOK = 4  # each some 50 µs, with its will

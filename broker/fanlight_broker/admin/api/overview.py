@@ -104,8 +104,9 @@ class OverviewOperations:
         by_rate = call["sort"] == "per_second"
         return {"items": list(self._operated.inspection.hot_topics(limit=call["limit"], by_rate=by_rate))}
 
-    def slow(self, call: Call) -> dict[str, Any]:
-        return {"items": list(self._operated.inspection.slow_consumers(limit=call["limit"]))}
+    def slow(self, call: Call) -> Generator[None, None, dict[str, Any]]:
+        found = yield from self._operated.inspection.slow_consumers(limit=call["limit"])
+        return {"items": list(found)}
 
     def shares(self, call: Call) -> dict[str, Any]:
         return self._operated.inspection.shares(limit=call["limit"])
