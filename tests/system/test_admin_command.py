@@ -141,12 +141,20 @@ def test_a_connection_is_kicked_by_its_number_and_all_of_a_client_by_its_name(
     assert said(run, "kick", "--client", "nobody")[0]["ended"] == 0
     code, _, errors = run("admin", "kick")
     assert (code, "NUMBER, or --client" in errors) == (2, True)
+    with pytest.raises(SystemExit, match="2"):
+        run("admin", "kick", "desk-7")
 
 
 def test_retained_messages_are_set_read_listed_and_cleared(run: Run) -> None:
     said(run, "retained", "set", "house/1", "a")
     said(run, "retained", "set", "house/2", "b", "--expiry", "3600")
     assert [row["topic"] for row in said(run, "retained", "ls", "house/#")] == ["house/1", "house/2"]
+    listed = {row["topic"] for row in said(run, "retained", "ls")}
+    assert listed >= {"house/1", "house/2"}
+    assert not any(topic.startswith("$SYS") for topic in listed)
+    assert len(said(run, "retained", "ls", "$SYS/#", "--limit", "3")) == 3
+    code, _, errors = run("admin", "retained", "rm", "house/#")
+    assert (code, "retained clear" in errors) == (2, True)
     assert run("admin", "retained", "get", "house/2") == (0, "b", "")
     assert said(run, "retained", "get", "house/2")[0]["payload"] == "b"
     assert run("admin", "retained", "rm", "house/1", "--table") == (0, "'house/1' is cleared\n", "")

@@ -7,11 +7,13 @@ from collections.abc import Container, Generator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import matchcore
+from fanlight_broker.core.explain_notes import notes_of, notes_of_reached
 from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.permissions import Action
 from fanlight_broker.core.ports import View
 from fanlight_broker.core.router import Router
 from fanlight_broker.core.selectors import where_of
+from fanlight_broker.core.subscriber import Subscriber
 from fanlight_broker.core.subscription import Subscription, group_name_of, number_of
 from fanlight_broker.core.topics import SYNTAXES, first_word, masked, reserved, sees_reserved, words_of
 from fanlight_broker.wire.screening import FilterScreen
@@ -25,6 +27,7 @@ AT_ONCE: Final = 4_096  # ids
 ROWS_AT_ONCE: Final = 128
 CLIENTS_AT_ONCE: Final = 1_024  # clients, or subscriptions of one
 
+ALIKE: Final = 5  # names of other clients, where there is none of the one asked for
 LOOKED_AT: Final = 4_096  # subscriptions that may be near: some 60 ms, in steps
 
 
@@ -168,32 +171,46 @@ def explain_client(
     """Why the subscriptions of the clients of this name or number are not reached."""
     connected = matching = others = 0
     rows: list[View] = []
-    view: View = {"name": client}
+    notes: list[str] = []
+    alike: dict[str, None] = {}
+    owners: list[Subscriber] = []
     clients = list(broker.clients)
     for at in range(0, len(clients), CLIENTS_AT_ONCE):
         for one in clients[at : at + CLIENTS_AT_ONCE]:
-            if client not in (one.subscriber.name, str(one.number)):
-                continue
-            connected += 1
-            for number, each in enumerate(list(one.subscriber.subscriptions)):
-                if number % CLIENTS_AT_ONCE == CLIENTS_AT_ONCE - 1:
-                    yield
-                denial = denial_of(broker, each, topic, syntax)
-                if reached.has(each) and denial is None:
-                    matching += 1
-                    continue
-                others += 1
-                if len(rows) < limit:
-                    rows.append(
-                        {
-                            "filter": filter_of(each), "syntax": SYNTAXES[each.syntax_number],
-                            "where": where_of(each.condition), "bits": bits_of(each, topic, syntax),
-                            "reason": why_not(each, topic, syntax, fields, denial),
-                        }
-                    )
-                    yield
+            if client in (one.subscriber.name, str(one.number)):
+                owners.append(one.subscriber)
+            elif len(alike) < ALIKE and client.casefold() in one.subscriber.name.casefold():
+                alike[one.subscriber.name] = None
         yield
-    return view | {"connected": connected, "matching": matching, "why_not_total": others, "why_not": rows}
+    connected = len(owners)
+    session = broker.sessions.get(client)
+    if session is not None and not session.connected:
+        owners.append(session.subscriber)
+    for owner in owners:
+        notes += notes_of(owner)
+        for number, each in enumerate(list(owner.subscriptions)):
+            if number % CLIENTS_AT_ONCE == CLIENTS_AT_ONCE - 1:
+                yield
+            denial = denial_of(broker, each, topic, syntax)
+            if reached.has(each) and denial is None:
+                matching += 1
+                if len(notes) < limit:
+                    notes += notes_of_reached(each)
+                continue
+            others += 1
+            if len(rows) < limit:
+                rows.append(
+                    {
+                        "filter": filter_of(each), "syntax": SYNTAXES[each.syntax_number],
+                        "where": where_of(each.condition), "bits": bits_of(each, topic, syntax),
+                        "reason": why_not(each, topic, syntax, fields, denial),
+                    }
+                )
+                yield
+    return {
+        "name": client, "known": bool(owners), "connected": connected, "matching": matching, "notes": notes,
+        "alike": [] if owners else list(alike), "why_not_total": others, "why_not": rows,
+    }
 
 
 def nearest(

@@ -15,8 +15,8 @@ from fanlight_broker.admin.api.redundancy import (
     COMPARED_MAX,
     QUICK_SECONDS,
     SHARE,
-    Found,
     Redundancy,
+    Survey,
     literals,
     makes_redundant,
     passed_over,
@@ -47,8 +47,8 @@ def all_of(world: World) -> Iterator[Subscription | None]:
         yield None
 
 
-def whole(world: World) -> Found:
-    found = Found([])
+def whole(world: World) -> Survey:
+    found = Survey([])
     for _ in passed_over(all_of(world), found):
         pass
     return found
@@ -116,7 +116,7 @@ def test_no_step_of_a_pass_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redundancy, "COPIED", 64)
     world = World()
     subscribed(world, [f"a/+/{number}" for number in range(640)])
-    assert sum(1 for _ in passed_over(all_of(world), Found([]))) >= 4 * 640 // 64
+    assert sum(1 for _ in passed_over(all_of(world), Survey([]))) >= 4 * 640 // 64
 
 
 def test_a_client_that_changes_its_subscriptions_meanwhile_does_not_stop_a_pass(
@@ -125,7 +125,7 @@ def test_a_client_that_changes_its_subscriptions_meanwhile_does_not_stop_a_pass(
     monkeypatch.setattr(redundancy, "COPIED", 8)
     world = World()
     peer = subscribed(world, ["a/#", *(f"a/{number}" for number in range(40))])
-    found = Found([])
+    found = Survey([])
     for number, _ in enumerate(passed_over(all_of(world), found)):
         peer.say(Subscribe(1, (Asked(f"b/{number}"),)))
     assert found.redundant == 40

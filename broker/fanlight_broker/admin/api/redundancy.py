@@ -40,7 +40,7 @@ _log: Final = event_log.get("http")
 
 
 @dataclass(slots=True)
-class Found:
+class Survey:
     """What a pass has found, and how far it has come."""
 
     pairs: list[Pair]
@@ -60,15 +60,15 @@ class Redundancy:
         processor: Callable[[], float] = time.thread_time,
     ) -> None:
         self._subscriptions, self._slices, self._clock, self._processor = subscriptions, slices, clock, processor
-        self._last: Found | None = None
-        self._present: Found | None = None  # of the pass under way
+        self._last: Survey | None = None
+        self._present: Survey | None = None  # of the pass under way
         self._steps: Iterator[None] = iter(())
         self._began = self._asked = 0.0
         self._task: asyncio.Task[None] | None = None
         self._quick = asyncio.Event()  # nothing quick is to be expected of the pass any more
         self._forgetting: asyncio.TimerHandle | None = None
 
-    async def found(self) -> Found:
+    async def found(self) -> Survey:
         """What is known now: the last whole pass, or as much as there is of the first one."""
         now = self._asked = self._clock()
         if self._forgetting is not None:
@@ -76,16 +76,16 @@ class Redundancy:
         self._forgetting = asyncio.get_running_loop().call_later(FORGOTTEN_SECONDS, self._forget)
         if self._present is None and (self._last is None or now - self._began >= self._last.seconds / SHARE):
             self._began = now
-            self._present = Found([])
+            self._present = Survey([])
             self._steps = passed_over(self._subscriptions(), self._present)
             self._quick.clear()
         if self._present is not None and self._task is None:
             self._task = asyncio.create_task(self._work(self._present))
         await self._quick.wait()
         known = self._last or self._present
-        return known if known is not None else Found([])  # it was forgotten meanwhile
+        return known if known is not None else Survey([])  # it was forgotten meanwhile
 
-    async def _work(self, present: Found) -> None:
+    async def _work(self, present: Survey) -> None:
         try:
             while present is self._present and self._clock() - self._asked < ASKED_SECONDS:
                 before = present.seconds
@@ -104,7 +104,7 @@ class Redundancy:
             self._task = None
             self._quick.set()
 
-    def _some(self, present: Found) -> Generator[None, None, None]:
+    def _some(self, present: Survey) -> Generator[None, None, None]:
         """A slice of the pass."""
         spent = 0.0
         while spent < SLICE_SECONDS and not present.complete:
@@ -130,7 +130,7 @@ class Redundancy:
         self._steps = iter(())
 
 
-def passed_over(subscriptions: Iterable[Subscription | None], found: Found) -> Iterator[None]:
+def passed_over(subscriptions: Iterable[Subscription | None], found: Survey) -> Iterator[None]:
     """Look at all subscriptions, client by client, in steps; what is found is put into `found`."""
     seen = set[Subscriber]()
     for number, each in enumerate(subscriptions, 1):
@@ -141,7 +141,7 @@ def passed_over(subscriptions: Iterable[Subscription | None], found: Found) -> I
             yield
 
 
-def _of_owner(owner: Subscriber, found: Found) -> Iterator[None]:
+def _of_owner(owner: Subscriber, found: Survey) -> Iterator[None]:
     subscriptions = list[Subscription]()
     yield from _copied(owner, subscriptions)
     words = list[frozenset[bytes]]()
@@ -226,7 +226,7 @@ def gets_all_of(other: Subscription, subscription: Subscription) -> bool:
         return False  # of a queue, whose filter is no pattern
 
 
-def progress_of(found: Found, subscriptions: int) -> dict[str, Any]:
+def progress_of(found: Survey, subscriptions: int) -> dict[str, Any]:
     """How far the pass is that an answer is from."""
     looked_at = found.looked_at if not found.complete else max(subscriptions, found.looked_at)
     return {

@@ -45,7 +45,8 @@ def explained(answer: dict[str, Any]) -> list[str]:
 def _subscription(view: dict[str, Any]) -> str:
     group = f", group {view['group']!r}" if view.get("group") else ""
     where = f" where {text.shown(str(view['where']))}" if view.get("where") else ""
-    who = f"{text.shown(str(view.get('client', '?')))} (connection {view.get('connection', '?')})"
+    number = view.get("connection", "?")
+    who = f"{text.shown(str(view.get('client', '?')))} ({'away' if number is None else f'connection {number}'})"
     return f"  {text.shown(str(view.get('filter', '?')))} ({view.get('syntax', '?')}{group}){where} for {who}"
 
 
@@ -68,12 +69,18 @@ def _why_not(client: dict[str, Any]) -> list[str]:
     if not client:
         return []
     name = text.shown(str(client.get("name", "?")))
-    if client.get("connected") == 0:
-        return [f"{name} is not connected"]
+    if not client.get("known", client.get("connected")):
+        alike = [text.shown(str(each)) for each in client.get("alike") or []]
+        return [f"there is no client or session {name}" + (f"; there is: {', '.join(alike)}" if alike else "")]
     reasons = client.get("why_not") or []
+    notes = [f"  but: {text.shown(str(each))}" for each in client.get("notes") or []]
+    matching = client.get("matching", 0)
+    plural = "subscription" if matching == 1 else "subscriptions"
+    out = [f"{name} gets it by {matching:,} {plural}" if matching else f"{name} gets it by none of its subscriptions"]
+    out += notes
     if not reasons:
-        return [f"{name}: {client.get('matching', 0)} of its subscriptions match, and none does not"]
-    out = [f"{name} does not get it by:"] + [
+        return out
+    out += [f"{name} does not get it by:"] + [
         f"  {text.shown(str(each.get('filter', '?')))}: {text.shown(str(each.get('reason', '?')))}" for each in reasons
     ]
     if (more := client.get("why_not_total", len(reasons)) - len(reasons)) > 0:

@@ -104,9 +104,15 @@ def _looking(action: Callable[..., Parser]) -> None:
     syntax(explain)
 
 
+def connection(word: str) -> int:
+    if not (word.isascii() and word.isdigit()):
+        raise argparse.ArgumentTypeError(f"must be the number of a connection; of a client: --client {word}")
+    return count(word)
+
+
 def _ending(action: Callable[..., Parser]) -> None:
     kick = action("kick", "end connections; their clients may connect again")
-    kick.add_argument("number", type=count, nargs="?", metavar="NUMBER", help="of a connection: `ls connections`")
+    kick.add_argument("number", type=connection, nargs="?", metavar="NUMBER", help="of a connection: `ls connections`")
     for key in ("client", "user", "address"):
         kick.add_argument(f"--{key}", metavar=key.upper(), help=f"all connections of this {key}")
     kick.add_argument("--reason", metavar="TEXT", help="for the client, where its protocol can say it")
@@ -125,7 +131,7 @@ def _ending(action: Callable[..., Parser]) -> None:
 def _retained(action: Callable[..., Parser], actions: Any) -> None:
     among = group(actions, "retained", "retained messages: list, read, set and clear them")
     listing = action("ls", "list those that a filter matches", among=among, watch=True)
-    listing.add_argument("filter", metavar="FILTER", nargs="?", help="all without one")
+    listing.add_argument("filter", metavar="FILTER", nargs="?", help="without one all, except those below $SYS")
     listing.add_argument("--limit", type=count, metavar="N", help="at most this number of rows")
     get = action("get", "write the payload of one; with --json all of it", among=among)
     put = action("set", "set one: publish it with the retain flag", among=among)

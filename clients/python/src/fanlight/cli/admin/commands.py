@@ -4,6 +4,7 @@ import argparse
 import base64
 import sys
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 from .. import exits, spelling, text
@@ -60,7 +61,11 @@ def retained_ls(api: AdminApi, options: argparse.Namespace) -> int:
         query |= {"filter": options.filter, "syntax": spelling.of_filter(options, options.filter)}
 
     def show() -> None:
-        found = api.rows("/retained", options.limit, True, "items", dict(query))
+        if options.filter is not None:
+            found = api.rows("/retained", options.limit, True, "items", dict(query))
+        else:  # the broker's own are some 50, which change all the time, and would hide the others
+            every = api.rows("/retained", None, True, "items", dict(query))
+            found = islice((each for each in every if not each["topic"].startswith("$SYS/")), options.limit)
         output.rows(options, found, RESOURCES["retained"].columns)
 
     return output.watched(options, show)
@@ -198,6 +203,8 @@ def retained_set(api: AdminApi, options: argparse.Namespace) -> int:
 
 def retained_rm(api: AdminApi, options: argparse.Namespace) -> int:
     syntax = spelling.of_topic(options, options.topic)
+    if {"#", "+" if syntax == "mqtt" else "*"} & set(options.topic.split("/" if syntax == "mqtt" else ".")):
+        raise ValueError(f"{options.topic!r} is a filter; `fanlight admin retained clear FILTER` clears all it matches")
     answer = api.call("DELETE", "retained", options.topic, syntax=syntax, namespace=options.namespace)
     return output.done(options, answer, f"{output.name(options.topic)} is cleared")
 

@@ -174,7 +174,8 @@ def drain(api: AdminApi, options: argparse.Namespace) -> int:
             if not options.stop:
                 raise
             answer = {**answer, "state": "stopped"}  # it has ended, as it was asked to
-    return output.done(options, answer, f"the broker is {answer['state']}; {answer['connections']:,} clients are left")
+    left = "" if answer["state"] == "stopped" else f"; clients left: {answer['connections']:,}"
+    return output.done(options, answer, f"the broker is {answer['state']}{left}")
 
 
 def backup(api: AdminApi, options: argparse.Namespace) -> int:
