@@ -6,17 +6,20 @@ or after it, of the same length, is without: the two are neighbours in time, of 
 
 The cost of a turn is the broker's processor time in its slice, less what as many messages took in the other one. A page
 rests after a turn: 5 s, or PATIENCE times as long as the answer took (api.js). `taken` is the median of the costs by
-the time from turn to turn. A page that the broker does not answer, because the list takes longer than a connection may
-last (http_connection_seconds_max), has an `error` and no figures.
+the time from turn to turn; and `background`: what the broker does for the page all the time, with and without a turn,
+which the answer has in `worked_seconds`, by the time of all slices. A page that the broker does not answer, because the
+list takes longer than a connection may last (http_connection_seconds_max), has an `error` and no figures.
 """
 
 import contextlib
+import json
 import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from http.client import HTTPConnection
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -50,6 +53,8 @@ class Slice:
     broker: float  # seconds of its processor time
     wall: float
     answer: float  # seconds that one turn's answers took
+    worked: float  # seconds of the processor of what goes on in the background, so far
+    looked_at: str  # how far that is
 
 
 def measured_all(
@@ -99,6 +104,7 @@ def crowd(broker: Broker, connections: int, subscriptions: int) -> Iterator[None
 
 def _row(load: Workers, broker: Broker, paths: Sequence[str], rounds: int) -> dict[str, Any]:
     costs, answers, pid = list[float](), list[float](), broker.pid
+    worked, began, looked_at = list[float](), time.monotonic(), ""
     for number in range(rounds):
         before = _slice(load, pid, None, paths, answers[-1]) if number % 2 else None
         with _asking(broker) as http:
@@ -106,22 +112,28 @@ def _row(load: Workers, broker: Broker, paths: Sequence[str], rounds: int) -> di
         alone = before or _slice(load, pid, None, paths, opened.wall)
         costs.append((opened.broker - opened.messages * alone.broker / max(1, alone.messages)) / opened.turns)
         answers.append(opened.answer)
+        worked.append(opened.worked)
+        looked_at = opened.looked_at
     answer, cost = median(answers), median(costs)
     period = answer + max(EVERY, PATIENCE * answer)
+    behind = sum(max(0.0, after - before) for before, after in pairwise(worked)) / (time.monotonic() - began)
     return {
         "answer_ms": round(answer * 1e3, 1), "turn_ms": round(cost * 1e3, 2), "every_seconds": round(period, 2),
-        "taken": round(cost / period, 5), "turns_ms": [round(each * 1e3, 2) for each in costs],
+        "taken": round(cost / period + behind, 5), "background": round(behind, 5),
+        **({"looked_at": looked_at} if looked_at else {}), "turns_ms": [round(each * 1e3, 2) for each in costs],
     }  # fmt: skip
 
 
 def _slice(load: Workers, pid: int, http: HTTPConnection | None, paths: Sequence[str], seconds: float) -> Slice:
     """Load for so long; with `http`, while turns of the page are answered, at least one, until the last one's end."""
-    took, ended = list[float](), threading.Event()
+    took, ended, last = list[float](), threading.Event(), dict[str, Any]()
 
     def ask(connection: HTTPConnection) -> None:
         try:
             while not took or sum(took) < seconds:
-                took.append(_answered(connection, paths))
+                seconds_taken, answer = _answered(connection, paths)
+                took.append(seconds_taken)
+                last.update(answer)
         except ConnectionError:
             took.clear()  # no slice is made of it: see below
         finally:
@@ -139,11 +151,15 @@ def _slice(load: Workers, pid: int, http: HTTPConnection | None, paths: Sequence
             raise ConnectionError(f"the broker did not answer {', '.join(paths)}")
     used = (process_seconds(pid) or 0.0) - spent
     counted = load.shared.totals()["received"] - messages
-    return Slice(len(took), counted, used, time.monotonic() - began, sum(took) / max(1, len(took)))
+    looked_at = f"{last['looked_at']} of {last['of']}" if "looked_at" in last else ""
+    return Slice(
+        len(took), counted, used, time.monotonic() - began, sum(took) / max(1, len(took)),
+        last.get("worked_seconds", 0.0), looked_at,
+    )  # fmt: skip
 
 
-def _answered(http: HTTPConnection, paths: Sequence[str]) -> float:
-    """Seconds that it took. Raises ConnectionError if it is refused."""
+def _answered(http: HTTPConnection, paths: Sequence[str]) -> tuple[float, dict[str, Any]]:
+    """Seconds that it took, and the last answer. Raises ConnectionError if it is refused."""
     began = time.monotonic()
     for path in paths:
         http.request("GET", f"/{path}", headers={"Accept": "application/json"})
@@ -151,7 +167,7 @@ def _answered(http: HTTPConnection, paths: Sequence[str]) -> float:
             body = answer.read()
         if answer.status != 200:
             raise ConnectionError(f"{path}: {answer.status} {body[:200]!r}")
-    return time.monotonic() - began
+    return time.monotonic() - began, json.loads(body)
 
 
 def _read(client: socket.socket, count: int) -> None:
