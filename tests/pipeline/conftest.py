@@ -20,6 +20,16 @@ from tests.archive.messages import batch
 # Of each JVM here: it lives for seconds, so that compiling well does not pay; its classes come from the archive that
 # `make test` has made, where that is of the same Java and the same jars.
 JAVA_OPTIONS = f"-XX:TieredStopAtLevel=1 -XX:SharedArchiveFile={CLASSES} {QUIETLY}"
+# Queries over a few hundred rows: making Java of each, compiling it, and planning anew between its stages takes longer
+# than interpreting it, a third of all the time of the JVM. `as_shipped` is for tests that go through all of it.
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}  # fmt: skip
+SHIPPED = {
+    "spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.adaptive.enabled": "true",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -30,11 +40,22 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
     os.environ["SPARK_SUBMIT_OPTS"] = JAVA_OPTIONS  # also of the JVMs that tests start in processes of their own
     folder = tmp_path_factory.mktemp("spark")
-    settings = {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.local.dir": str(folder / "local")}
+    places = {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.local.dir": str(folder / "local")}
+    settings = {**places, **INTERPRETED}
     session = local_session("tests", cores=2, quick=True, settings=settings)
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def as_shipped(spark: Any) -> Iterator[None]:
+    """Queries are compiled, and planned anew between their stages, as Spark does where nothing is set."""
+    for name, value in SHIPPED.items():
+        spark.conf.set(name, value)
+    yield
+    for name, value in INTERPRETED.items():
+        spark.conf.set(name, value)
 
 
 @pytest.fixture(scope="session")

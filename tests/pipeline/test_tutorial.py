@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.pipeline.killed import environment
 from tests.pipeline.notebooks import run_cells
 
@@ -71,6 +73,7 @@ def shell(text: str, folder: Path, spark: Any) -> str:
     return said
 
 
+@pytest.mark.usefixtures("as_shipped")
 def test_the_tutorial_prints_what_it_shows(spark: Any, tmp_path: Path) -> None:
     said, shown = "", 0
     (tmp_path / "build").mkdir()
