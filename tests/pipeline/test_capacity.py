@@ -27,7 +27,7 @@ def test_it_says_what_is_reached_first_and_how_many_nodes_are_enough(
     arguments = [
         str(folder), "--subscriptions", str(snapshot), "--costs", str(costs), "--sizes", str(sizes), "--out", str(out),
         "--memory", str((50 << 20) + 4000 * 150 + 2000 * 2 * 150), "--scale", "1", "--scale", "200",
-        "--fail-above", "5",
+        "--fail-above", "5", "--zone", "America/New_York",
     ]  # fmt: skip
     assert capacity.main(arguments, spark) == 1  # 6 nodes
     said = capsys.readouterr().out
@@ -39,7 +39,15 @@ def test_it_says_what_is_reached_first_and_how_many_nodes_are_enough(
     assert [each.stored for each in points] == [120, 240, 300]  # {} is two bytes
     (one, many) = spark.read.parquet(str(out / "scales")).orderBy("scale").collect()
     assert (one.nodes, one.bound, many.nodes, many.bound, many.first) == (1, None, 6, "memory", None)
-    assert "6 nodes are enough" in (out / "report.html").read_text()
+    hours = {(row.scale, row.hour): row for row in spark.read.parquet(str(out / "hours")).collect()}
+    assert len(hours) == 48
+    evening = hours[1, 19]  # 1970 began at 19:00 there: three minutes of two, of which two and a half have messages
+    assert (evening.hours, evening.busiest) == (0.05, one.busiest)
+    assert evening.busy == pytest.approx(0.02 * 150 / 180, rel=1e-3)  # and what two bytes cost
+    assert hours[200, 0].hours == hours[200, 0].busy == 0
+    page = (out / "report.html").read_text()
+    assert "6 nodes are enough" in page
+    assert "By hour of day in America/New_York" in page
     capsys.readouterr()
     assert capacity.main([each for each in arguments if each not in ("--sizes", str(sizes))], spark) == 2
     assert "--memory needs --sizes" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from fanlight_archive import MESSAGE, Writer
 from fanlight_spark.jobs import charts
 from matchcore.reference import matches
-from tests import realdata
+from tests import realdata, require
 from tests.archive.messages import batch
 
 MINUTE = 60_000_000
@@ -144,7 +145,8 @@ def test_an_archive_without_a_message_has_a_report_that_says_so(spark: Any, tmp_
 def test_a_line_is_at_nothing_where_others_passed_and_broken_where_nothing_did() -> None:
     from collections import namedtuple
 
-    from fanlight_spark.jobs.traffic import OTHERS, _series, outages
+    from fanlight_spark.jobs.local_time import Windows
+    from fanlight_spark.jobs.traffic import OTHERS, _series
 
     Row = namedtuple("Row", "start root messages")
     one, two = datetime(2026, 11, 21, 20), datetime(2026, 11, 21, 21)
@@ -162,7 +164,7 @@ def test_a_line_is_at_nothing_where_others_passed_and_broken_where_nothing_did()
     starts = [one, one + minute, one + 3 * minute, one + 64 * minute]
     drawn = charts.lines(_series([Named(at, "a", 100) for at in starts], "messages"), step=minute).data["series"][0]
     assert drawn["y"] == [100, 100, None, 100, None, 100]
-    assert outages(starts, minute) == [
+    assert Windows(minute).outages(starts) == [
         (one + 2 * minute, one + 3 * minute), (one + 4 * minute, one + 64 * minute)
     ]  # fmt: skip
 
@@ -176,7 +178,63 @@ def test_an_outage_is_the_answer_and_a_finding(spark: Any, tmp_path: Path) -> No
     assert traffic.main([*line, "--fail-above", "30"], spark) == 0
     assert traffic.main([*line, "--fail-above", "29"], spark) == 1
     page = (tmp_path / "out" / "report.html").read_text()
-    assert "none at all in 1 stretches, the longest from 1970-01-01 00:20 to 1970-01-01 00:50" in page
+    assert "30 messages passed" in page
+    assert "none at all in one stretch, from 1970-01-01 00:20 to 1970-01-01 00:50" in page
+
+
+ZONE = ZoneInfo("America/New_York")
+
+
+def test_hours_of_day_and_days_are_those_of_a_zone_whose_clocks_are_set_forward(spark: Any, tmp_path: Path) -> None:
+    from fanlight_spark.jobs import traffic
+
+    # From Saturday evening to Monday noon; on Sunday, 11 March 2018, 02:00 was 03:00.
+    first = datetime(2018, 3, 10, 22, tzinfo=UTC)
+    times = [first + timedelta(minutes=7 * number) for number in range(340)]
+    rows = [(int(at.timestamp() * 1e6), "a.b", "amqp", "c", b"x" * (at.hour + 1)) for at in times]
+    folder, out = str(archived(tmp_path / "archive", rows)), tmp_path / "out"
+    assert traffic.main([folder, "--out", str(out), "--every", "1 hour", "--zone", ZONE.key], spark) == 0
+    messages, octets, minutes = Counter(), Counter(), Counter()  # type: ignore[var-annotated]
+    for at, row in zip(times, rows, strict=True):
+        messages[at.astimezone(ZONE).hour] += 1
+        octets[at.astimezone(ZONE).hour] += len(row[4])
+    for minute in range(40 * 60):  # 340 messages are 39 hours and a half: 40 windows
+        minutes[(first + timedelta(minutes=minute)).astimezone(ZONE).hour] += 1
+    assert minutes[2] == minutes[3] / 2 == 60  # on Monday only
+    found = {row.hour: (row.hours, row.messages, row.bytes) for row in spark.read.parquet(str(out / "hours")).collect()}
+    assert found == {hour: (minutes[hour] / 60, messages[hour], octets[hour]) for hour in range(24)}
+    page = (out / "report.html").read_text()
+    assert "340 messages passed from 2018-03-10 17:00 to 2018-03-12 10:00 America/New_York, some in each window" in page
+    assert page.count("<figure") == 4
+    # Days are from midnight to midnight there: Saturday's 7 hours, Sunday's 23, and Monday's.
+    frame = spark.read.format("fanlight").load(folder)
+    days = traffic.per_topic(frame, "1 day", ZONE.key).orderBy("start").collect()
+    assert [row.start for row in days] == [datetime(2018, 3, 10, 5), datetime(2018, 3, 11, 5), datetime(2018, 3, 12, 4)]
+    assert [row.messages for row in days] == list(Counter(at.astimezone(ZONE).date() for at in times).values())
+
+
+def test_a_day_of_25_hours_is_no_outage_and_the_hour_that_is_repeated_counts_twice() -> None:
+    from fanlight_spark.jobs.local_time import Windows, hours_of_day
+
+    saturday, sunday, monday = datetime(2018, 11, 3, 4), datetime(2018, 11, 4, 4), datetime(2018, 11, 5, 5)
+    days = Windows.of(timedelta(days=1), "1 day", ZONE.key)
+    assert days.outages([saturday, sunday, monday]) == []
+    assert days.outages([saturday, monday]) == [(sunday, monday)]
+    assert days.count(sunday, datetime(2018, 11, 8, 5)) == 4
+    there = hours_of_day(sunday, monday, ZONE.key)
+    assert (sum(there), there[0], there[1], there[2]) == (25, 1, 2, 1)
+    # India is five hours and a half from UTC.
+    half = hours_of_day(datetime(2018, 11, 4, 4, 10), datetime(2018, 11, 4, 5, 20), "Asia/Kolkata")
+    assert [round(60 * hours) for hours in half[9:12]] == [20, 50, 0]
+
+
+def test_a_zone_that_there_is_not_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    require.spark()
+    from fanlight_spark.jobs import traffic
+
+    with pytest.raises(SystemExit, match="2"):
+        traffic.main(["archive", "--out", str(tmp_path), "--zone", "Mars/Olympus"])
+    assert "'Mars/Olympus' is no time zone, such as America/New_York" in capsys.readouterr().err
 
 
 def test_the_ends_are_partial_unless_what_was_asked_for_reaches_beyond_them() -> None:

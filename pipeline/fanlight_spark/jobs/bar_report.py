@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from fanlight_spark.jobs import charts
+from fanlight_spark.jobs.command import counted
 from fanlight_spark.jobs.report import Report
 
 SHOWN: Final = 6  # keys that get a chart
@@ -46,7 +47,8 @@ def page_of(title: str, about: str, counts: Counts, bars: int, keys: int, refres
     page = Report(title, about, refresh=refresh)
     lost = counts.unreadable + counts.late
     page.answer(
-        f"{bars:,} bars of {keys:,} keys, from {counts.messages:,} messages; {lost:,} were unreadable or too late.",
+        f"{counted(bars, 'bar')} of {counted(keys, 'key')}, from {counted(counts.messages, 'message')}; {lost:,} "
+        f"{'was' if lost == 1 else 'were'} unreadable or too late.",
         found=lost > 0,
     )
     page.facts([

@@ -6,6 +6,7 @@
 Written below --out, as Parquet:
     over_time   scale, start, busy, behind, bits, stored    one node with all of it, in each interval
     scales      scale, nodes, busiest, bound, first         nodes that are enough, and the bound that one reaches first
+    hours       scale, hour, hours, busy, busiest           with --zone: one node by hour of day there
 
 busy is a share of one processor, which is what a broker routes on. Within --every the load counts as even: for bursts
 take a shorter one. Each scale has as many times the messages, clients and subscriptions.
@@ -17,6 +18,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -25,9 +27,9 @@ from pyspark.sql import functions as F
 
 from fanlight_archive.arrow import pa
 from fanlight_spark import capacity
-from fanlight_spark.jobs import charts, command
+from fanlight_spark.jobs import charts, command, local_time
 from fanlight_spark.jobs.report import Report
-from fanlight_spark.jobs.traffic import length_of, per_topic, with_deliveries
+from fanlight_spark.jobs.traffic import HOUR, length_of, per_topic, with_deliveries
 from fanlight_spark.snapshot import Snapshot, read
 
 EVERY: Final = "1 minute"
@@ -40,6 +42,10 @@ OVER_TIME: Final = pa.schema([
 SCALES: Final = pa.schema([
     ("scale", pa.float64()), ("nodes", pa.int64()), ("busiest", pa.float64()), ("bound", pa.string()),
     ("first", UTC_TIME), ("limit", pa.float64()), ("most", pa.float64()),
+])  # fmt: skip
+HOURS: Final = pa.schema([
+    ("scale", pa.float64()), ("hour", pa.int32()), ("hours", pa.float64()), ("busy", pa.float64()),
+    ("busiest", pa.float64()),
 ])  # fmt: skip
 
 
@@ -88,10 +94,11 @@ def work(spark: SparkSession, options: argparse.Namespace) -> int:
         memory = capacity.memory_of(sizes, *(count * scale for count in counts))
         needed = capacity.nodes_needed(load, costs, every, scale, node, sizes, counts)
         found.append(Scale(scale, points, capacity.bounds(points, node, memory), needed))
-    for name, table in tables(found).items():
+    hours = [] if options.zone is None else by_hour(found, every, options.zone)
+    for name, table in (tables(found) | ({} if options.zone is None else {"hours": _table(HOURS, hours)})).items():
         command.write(spark.createDataFrame(table), options.out / name)
-    said = answer(found)
-    report(found, costs, node, said, options).write(options.out / command.REPORT)
+    said = answer(found, options.zone or "UTC")
+    report(found, costs, node, said, options, hours).write(options.out / command.REPORT)
     print(said)
     print(_costs(costs))
     print(options.out / command.REPORT)
@@ -114,20 +121,38 @@ def tables(found: Sequence[Scale]) -> dict[str, Any]:
         first = each.bounds[0] if each.bounds else capacity.Bound("", None, 0.0, 0.0)
         known = (first.what, first.first, first.limit, first.most) if each.bounds else (None,) * 4
         scales.append((each.scale, each.nodes, each.busiest, *known))
-    return {
-        name: pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
-        for name, schema, rows in (("over_time", OVER_TIME, points), ("scales", SCALES, scales))
-    }
+    return {"over_time": _table(OVER_TIME, points), "scales": _table(SCALES, scales)}
 
 
-def answer(found: Sequence[Scale]) -> str:
+def _table(schema: Any, rows: Sequence[tuple[Any, ...]]) -> Any:
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
+
+
+def by_hour(found: Sequence[Scale], every: timedelta, zone: str) -> list[tuple[Any, ...]]:
+    """Rows of HOURS, of each scale and the 24 hours of day. Of intervals longer than an hour none."""
+    made: list[tuple[Any, ...]] = []
+    for each in found if every <= HOUR else ():
+        busy = [[0.0] for _ in range(local_time.HOURS)]
+        for point in each.points:
+            busy[local_time.local(point.begin, zone).hour].append(point.busy)
+        ends = (each.points[0].begin, each.points[-1].begin + every) if each.points else None
+        there = local_time.hours_of_day(*ends, zone) if ends else ()
+        made += [
+            (each.scale, hour, hours, sum(busy[hour]) * (every / HOUR) / hours if hours else 0.0, max(busy[hour]))
+            for hour, hours in enumerate(there)
+        ]
+    return made
+
+
+def answer(found: Sequence[Scale], zone: str = "UTC") -> str:
     said = []
     for each, name in zip(found, capacity.scaled(each.scale for each in found), strict=True):
         if not each.bounds:
             said.append(f"{name}: one node is enough, {each.busiest:.1%} of a processor at most")
             continue
         first = each.bounds[0]
-        when = "at once" if first.first is None else f"on {first.first:%Y-%m-%d at %H:%M:%S} UTC"
+        at = None if first.first is None else local_time.local(first.first, zone)
+        when = "at once" if at is None else f"on {at:%Y-%m-%d at %H:%M:%S} {zone}"
         nodes = f"more than {capacity.NODES_MAX:,}" if each.nodes is None else f"{each.nodes:,}"
         said.append(f"{name}: {nodes} nodes are enough; of one the {first.what} is reached first, {when}")
     return "; ".join(said) + "."
@@ -141,8 +166,9 @@ def _costs(costs: capacity.Costs) -> str:
 
 
 def report(
-    found: Sequence[Scale], costs: capacity.Costs, node: capacity.Node, said: str, options: argparse.Namespace
-) -> Report:
+    found: Sequence[Scale], costs: capacity.Costs, node: capacity.Node, said: str, options: argparse.Namespace,
+    hours: Sequence[tuple[Any, ...]] = (),
+) -> Report:  # fmt: skip
     page = Report("Capacity", command.described(options))
     page.answer(said, found=bool(found[-1].bounds))
     page.say(f"Of the broker that was measured, {_costs(costs)}.")
@@ -165,10 +191,24 @@ def report(
         }
         series["bound"] = [(point.begin, limit) for point in found[0].points]
         page.chart(charts.lines(series, y=title.lower(), log_y=name != "behind"), title)
+    if options.zone is not None:
+        _hours(page, hours, f"{found[-1].scale:g}x", options.zone)
     page.section("Every bound that one node reaches")
     rows = [(f"{each.scale:g}x", *bound) for each in found for bound in each.bounds]
     page.table(["scale", "bound", "first at", "limit", "most"], [tuple(map(str, row)) for row in rows], total=len(rows))
     return page
+
+
+def _hours(page: Report, hours: Sequence[tuple[Any, ...]], largest: str, zone: str) -> None:
+    page.section(f"By hour of day in {zone}, on one node")
+    if not hours:
+        page.say("Intervals longer than an hour say nothing of the hours of day: take a shorter --every.")
+        return
+    page.say("Of the hours that there were, with messages or without; busiest is the interval that was.")
+    names = [(f"{scale:g}x", f"{hour:02}:00", there, busy, most) for scale, hour, there, busy, most in hours]
+    drawn = [(hour, busy) for scale, hour, _, busy, _ in names if scale == largest]
+    page.chart(charts.bars(drawn, "processors that are busy"), f"Processors that are busy at {largest}, by hour of day")
+    page.table(["scale", "hour", "hours", "busy", "busiest"], names, total=len(names))
 
 
 def main(arguments: Sequence[str] | None = None, spark: Any = None) -> int:
@@ -184,6 +224,8 @@ def main(arguments: Sequence[str] | None = None, spark: Any = None) -> int:
     add("--sizes", type=Path, metavar="FILE", help="what `python -m fanlight_bench sizing` printed")
     add("--scale", type=above(0), action="append", metavar="X", help="times as much; repeatable (1, 10, 100)")
     add("--every", default=EVERY, metavar="TIME", help="length of an interval (%(default)s)")
+    add("--zone", type=local_time.zone_named, metavar="ZONE",
+        help="whose hours of day the report has, such as America/New_York (UTC, without hours of day)")
     add("--busy", type=above(0), default=0.8, metavar="SHARE", help="of a processor that may be used (%(default)s)")
     add("--behind", type=above(0), default=1.0, metavar="SECONDS", help="that messages may wait (%(default)s)")
     add("--network", type=above(0), default=1.0, metavar="GBIT", help="a second, to clients (%(default)s)")

@@ -115,6 +115,11 @@ def run(
     return OK if code is None else code
 
 
+def counted(number: int, noun: str) -> str:
+    """1 bar, 26 bars."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def at_least(least: int) -> Callable[[str], int]:
     """The type of an argument: a whole number, this or more."""
 
