@@ -25,6 +25,7 @@ import numpy as np
 
 import matchcore
 from fanlight_archive.arrow import pa, pc
+from fanlight_spark import workers
 from fanlight_spark.topics import match_rows, rows_of, words_of
 from matchcore.kleene import Untyped, holds, key_of
 from matchcore.selector import Not, Selector, Source, leaves
@@ -51,6 +52,7 @@ def topic_matches(filters: pa.Array, topics: pa.Array, *syntax: pa.Array) -> pa.
 
 def topic_word(topics: pa.Array, numbers: pa.Array, *syntax: pa.Array) -> pa.Array:
     """Of strings and whole numbers: a string array; null where a topic has no such word. Raises ValueError."""
+    workers.settle()
     topics, numbers = _whole(topics), _whole(numbers)
     if syntax:
         _must_be_syntaxes(syntax[0])
@@ -92,6 +94,7 @@ def selector_matches(wheres: pa.Array, fields: pa.Array) -> pa.Array:
 
 def _by_text(texts: Any, values: Any, ask: Callable[[str, Any], Any]) -> Any:
     """What `ask` says of the values beside each text, in their order; null beside a null."""
+    workers.settle()
     texts, values = _whole(texts), _whole(values)
     distinct = pc.unique(texts).drop_null().to_pylist()
     if len(distinct) == 1 and texts.null_count == 0:

@@ -40,6 +40,7 @@ from pyspark.sql.types import (
 
 import matchcore
 from fanlight_archive.arrow import pa
+from fanlight_spark import workers
 from fanlight_spark.shared import SharedIndex
 from fanlight_spark.topics import index_of, match_rows
 
@@ -129,6 +130,7 @@ def topic_matches(
         topics = df.select(topic, F.col(syntax_col).alias("syntax")).distinct()
 
     def match(batches: Iterator[Any]) -> Iterator[Any]:
+        workers.settle()
         for batch in batches:
             for part in _slices(batch):
                 offsets, found = match_rows(shared.index, part.column(0), part.column(1))
@@ -151,6 +153,7 @@ def _as_it_passes(
     shared = SharedIndex(df.sparkSession, index)
 
     def match(batches: Iterator[Any]) -> Iterator[Any]:
+        workers.settle()
         for batch in batches:
             for part in _slices(batch):
                 of = part.column(syntax_col) if syntax_col else pa.array([syntax] * part.num_rows, pa.string())
@@ -185,6 +188,7 @@ def _by_row(
     names = list(fields)
 
     def match(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        workers.settle()
         for columns in batches:
             for at in range(0, len(columns[0]), ROWS_AT_ONCE):
                 topics, syntaxes, *values = [column.slice(at, ROWS_AT_ONCE) for column in columns]

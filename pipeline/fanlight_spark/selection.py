@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from fanlight_spark.pushdown import Wanted  # it needs Spark
 
 log: Final = logging.getLogger(__name__)
+#: Of a batch that is made of several: an archive has those of 4,096 messages at most.
+MERGED_ROWS: Final = 32_768
+MERGED_BYTES: Final = 16 << 20
 
 
 class Selection:
@@ -48,6 +51,11 @@ class Selection:
     @property
     def is_everything(self) -> bool:
         return self._index is None and self._selector is None and self._conditions is None
+
+    @property
+    def is_of_topics(self) -> bool:
+        """Is nothing asked but the filter?"""
+        return self._selector is None and self._conditions is None
 
     def mask(self, batch: Any) -> Any:
         """Of each row of a batch whether it is wanted, a boolean array; None: all are."""
@@ -84,6 +92,24 @@ class Selection:
         if self._conditions is not None and not self._conditions.wants(text):
             return False
         return self._index is None or wants(self._index, text, syntax)
+
+
+def merged(batches: Iterable[Any]) -> Iterator[Any]:
+    """The same rows in larger batches, as what is done once for each batch costs as much as some thousand rows."""
+    waiting: list[Any] = []
+    rows = octets = 0
+    for batch in batches:
+        if waiting and (rows + batch.num_rows > MERGED_ROWS or octets + batch.nbytes > MERGED_BYTES):
+            yield _joined(waiting)
+            waiting, rows, octets = [], 0, 0
+        waiting.append(batch)
+        rows, octets = rows + batch.num_rows, octets + batch.nbytes
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(batches: list[Any]) -> Any:
+    return batches[0] if len(batches) == 1 else pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
 def worth_reading(

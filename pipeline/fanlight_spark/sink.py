@@ -21,7 +21,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from fanlight_spark import broker
+from fanlight_spark import broker, workers
 from fanlight_spark.broker import Address, Connection
 from fanlight_spark.options import known, one_of, positive
 from fanlight_spark.outgoing import Rows
@@ -72,6 +72,7 @@ class Published(WriterCommitMessage):
 
 def publish(settings: SinkSettings, batches: Iterator[Any], name: str, marking: Marking | None = None) -> Published:
     """Publish the rows of a partition. Raises what makes the task fail: publishing.py has them."""
+    workers.settle()
     with Connection(settings.address, name) as connection:
         publisher = Publisher(connection, window=settings.window, marking=marking)
         rows = 0

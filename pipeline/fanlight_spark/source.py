@@ -50,7 +50,7 @@ from fanlight_spark.positions import (
 )
 from fanlight_spark.pushdown import Wanted
 from fanlight_spark.remote import ARCHIVE_COLUMNS, DELIVERED, Remote
-from fanlight_spark.selection import Selection, worth_reading
+from fanlight_spark.selection import Selection, merged, worth_reading
 from fanlight_spark.tables import TableShape, columns_of, decoder_of, shaped
 from fanlight_spark.topics import index_of
 from matchcore.selector import Selector
@@ -144,7 +144,9 @@ class SourceSettings:
             first, end = self.bounds.range_of(archive, part.start, part.end)
             since, until = (wanted.since, wanted.until) if wanted else (None, None)
             selection = self.selection(wanted)
-            where = None if selection.is_everything else selection.mask
+            # A decoder looks at the topics itself, of larger batches than those of the archive.
+            by_decoder = self.table is not None and isinstance(archive, Archive) and selection.is_of_topics
+            where = None if selection.is_everything or by_decoder else selection.mask
             lost = self.bounds.lost
             if isinstance(archive, Archive):
                 indexes = selection.indexes(archive)
@@ -157,7 +159,7 @@ class SourceSettings:
                 batches = archive.read(first, end, since=since, until=until, where=where, lost=lost)
             found = (batch for batch in batches if batch.num_rows)
             if self.table is not None:
-                yield from self.table.batches(found)
+                yield from self.table.batches(merged(found), chosen=not by_decoder)
                 return
             for batch in found:
                 yield shaped([batch.column(name) for name in self.columns.names], self.columns)

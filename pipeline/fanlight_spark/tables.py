@@ -110,10 +110,12 @@ class TableShape:
         #: What of the messages is looked at.
         self.needed = list(dict.fromkeys([*NEEDED, *carried]))
 
-    def batches(self, batches: Iterator[Any]) -> Iterator[Any]:
+    def batches(self, batches: Iterator[Any], *, chosen: bool = True) -> Iterator[Any]:
+        """chosen: the messages are of the decoder's topics."""
         at_work = TableDecoder(self._decoder, self.columns.names)
         for batch in batches:
-            yield shaped(at_work.batch(batch, chosen=True).columns, self.columns)
+            if (made := at_work.batch(batch, chosen=chosen)).num_rows:
+                yield shaped(made.columns, self.columns)
 
 
 def shaped(arrays: Sequence[Any], schema: Any) -> Any:

@@ -16,7 +16,7 @@ from fanlight_archive.arrow import pa, pc
 RESERVED: Final = ("$SYS", "$audit", "$inbox", "$stream", "$namespace")  # the last one: of tenants, in an archive
 SEPARATORS: Final = {"amqp": ".", "mqtt": "/"}
 WORDS_MAX: Final = 1_024  # the most that a broker may be set to allow
-SAMPLE: Final = 256  # rows, by which it is decided whether topics come again
+SAMPLE: Final = 1_024  # rows, by which it is decided whether topics come again
 
 Matches = tuple[NDArray[np.int64], NDArray[np.uint32]]  # row i has ids[offsets[i]:offsets[i + 1]]
 
@@ -90,12 +90,21 @@ def matched(index: matchcore.FilterIndex, topics: Any, syntaxes: Any) -> Any:
         # Nearly always: no null, and one syntax. Each topic is asked once only where that is less work than asking all.
         if topics.null_count or syntaxes.null_count or not pc.all(pc.equal(syntaxes, syntax)).as_py():
             continue
-        if len(pc.unique(topics[:SAMPLE])) * 2 > min(len(topics), SAMPLE):
+        if not _come_again(topics):
             return pa.array(np.diff(match_column(index, topics, syntax)[0]) > 0)
         encoded = topics.dictionary_encode()
         return pa.array(np.diff(match_column(index, encoded.dictionary, syntax)[0]) > 0).take(encoded.indices)
     offsets, _ = match_rows(index, topics, syntaxes)
     return pa.array(np.diff(offsets) > 0)
+
+
+def _come_again(topics: Any) -> bool:
+    """Has a batch two rows of a topic and more? By its first rows: n of them from k topics have n²/2k repetitions."""
+    sample = min(len(topics), SAMPLE)
+    distinct = len(pc.unique(topics[:sample]))
+    if distinct == sample:
+        return False
+    return 2 * max(distinct, sample * sample / (2 * (sample - distinct))) <= len(topics)
 
 
 def words_of(topics: Any, syntaxes: Any, numbers: Sequence[int]) -> list[Any]:
