@@ -78,6 +78,17 @@ def test_the_page_says_what_the_committed_results_say() -> None:
     assert "Not measured" not in text
 
 
+def test_what_the_page_says_until_a_bench_is_measured_goes_with_it() -> None:
+    live, memory = (f"<!-- until: {name} -->\nbusy\n<!-- measured -->\n" for name in ("live", "memory"))
+    text = f"a\n\n{live}\nb\n{memory}c\n"
+    assert tables.without_interim(text, ()) == text
+    assert tables.without_interim(text, ("live",)) == f"a\n\nb\n{memory}c\n"
+    assert tables.without_interim(text, BENCHES) == "a\n\nb\nc\n"
+    page = tables.without_interim(tables.DOCUMENT.read_text(encoding="utf-8"), BENCHES)
+    assert "busy" not in page
+    assert "that run" not in page
+
+
 def test_the_chart_of_the_page_shows_every_way_that_was_measured() -> None:
     pytest.importorskip("matplotlib", reason="needs matplotlib: pip install --group bench")
     ((name, chart),) = plots.plots(published()).items()

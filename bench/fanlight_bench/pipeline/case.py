@@ -17,7 +17,7 @@ from typing import Any
 
 from fanlight_bench.procfs import tree_seconds
 
-WARM, TURNS, ROWS = 2, 3, 4_000_000
+WARM, TURNS, ROWS = 2, 3, 2_000_000
 QUICK_ROWS = 5_000
 
 

@@ -15,8 +15,8 @@ and the table of filters of the join is in memory; the hash table that Spark mak
 With `topics of their own` each message has a topic that no other has: then matching distinct topics saves nothing.
 
 All give a row for each message and each filter that matches it, and are found to give equally many before they are
-measured. `rlike` and `paho` are given fewer messages: their rates are what counts. `rlike, topics`, `join, topics` and
-`paho, topics` are given all, for their work is the same for few and for many.
+measured. `rlike`, `mapInPandas` and `paho` are given fewer messages: their rates are what counts. `rlike, topics`,
+`join, topics` and `paho, topics` are given all, for their work is the same for few and for many.
 """
 
 from collections.abc import Iterator, Sequence
@@ -96,7 +96,7 @@ def _group(
     frames["join, topics"] = bench.rows, _joined(whole, baselines.by_join(whole.distinct(), table))
     if find_spec("paho") is not None:
         few, shared = bench.some(PAHO), baselines.shared_filters(session, filters)
-        frames["mapInPandas"] = bench.rows, baselines.by_pandas(whole, shared)
+        frames["mapInPandas"] = few, baselines.by_pandas(sets[few], shared)
         frames["paho"] = few, baselines.by_paho(sets[few], shared)
         frames["paho, topics"] = bench.rows, _joined(whole, baselines.by_paho(whole.distinct(), shared))
     for name, (rows, frame) in frames.items():

@@ -1,7 +1,7 @@
 """Results for people: a table for each group, and the parts of docs/pipeline-speed.md that are made (reporting.py)."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from fanlight_bench.reporting import markdown, number, paragraph
 Report = Mapping[str, Any]
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "pipeline-speed.md"
+INTERIM = re.compile(r"<!-- until: ([a-z]+) -->\n.*?<!-- measured -->\n\n?", re.DOTALL)
 RESULTS = Path(__file__).parent / "results" / "published.json"
 
 
@@ -46,6 +47,11 @@ def _fact(value: object) -> str:
 def rewritten(text: str, report: Report) -> str:
     """The page with its parts made from the report."""
     return reporting.rewritten(text, lambda name: _machine(report) if name == "machine" else _bench(name, report))
+
+
+def without_interim(text: str, measured: Collection[str]) -> str:
+    """The page without what it says only until these benches are measured anew."""
+    return INTERIM.sub(lambda found: "" if found[1] in measured else found[0], text)
 
 
 def _machine(report: Report) -> list[str]:
