@@ -31,6 +31,7 @@ from fanlight_broker.core.requests import ConnectRequest, SessionOptions
 from fanlight_broker.core.retained import SLICE, Cursor
 from fanlight_broker.core.room import check_growth, room_for
 from fanlight_broker.core.session_queues import new_queue, queue_maker
+from fanlight_broker.core.session_table import SessionTable
 from fanlight_broker.core.shares import Share, SharedPot, principal_of
 from fanlight_broker.core.subscriber import Client, ClientConnection, Session, Subscriber
 from fanlight_broker.core.subscribing import Subscribing
@@ -76,17 +77,19 @@ class Sessions:
         self.taken_over = self.resumed = self.expired = self.made_room = self.wills_published = 0
         self._connected = 0
         self._round: list[Session] = []  # whose queues are still to be searched for expired messages
-        self._by_name: dict[str, Session] = {}
+        self._table = SessionTable()
+        self._place: int | None = None  # where the round of searches goes on
+        self.from_place = self._table.from_place
         self._away = AwaySessions()
 
     def __len__(self) -> int:
-        return len(self._by_name)
+        return len(self._table)
 
     def get(self, name: str) -> Session | None:
-        return self._by_name.get(name)
+        return self._table.get(name)
 
     def __iter__(self) -> Iterator[Session]:
-        return iter(self._by_name.values())
+        return iter(self._table)
 
     @property
     def draining(self) -> int:
@@ -96,7 +99,7 @@ class Sessions:
     @property
     def away(self) -> int:
         """Sessions whose client is not connected."""
-        return len(self._by_name) - self._connected
+        return len(self._table) - self._connected
 
     def away_of(self, share: Share) -> int:
         """Those of one principal."""
@@ -112,7 +115,7 @@ class Sessions:
         `resume` sends messages, not this. Raises LimitExceeded, StoreUnavailable for a new session that outlives its
         connection, and NotPermitted for another user's session.
         """
-        found = self._by_name.get(wanted.client_id)
+        found = self._table.get(wanted.client_id)
         if found is not None and found.subscriber.user != wanted.user:
             raise NotPermitted("the session of this client identifier is another user's; choose another identifier")
         self.clients.check_names(wanted.client_id, wanted.user or wanted.label)
@@ -172,8 +175,8 @@ class Sessions:
         queue = new_queue(self._ledger, self.limits, share.account)
         session = Session(subscriber, Window(None, queue, share.sessions, subscriber), share.sessions, self.journal)
         session.window.position = self.journal.position
-        self._by_name[subscriber.name] = session
-        hide(*session.things, self._by_name)
+        self._table.put(session)
+        hide(*session.things, *self._table.things)
         self._shares.charge(share, SharedPot.SESSIONS)
         session.expiry = self._bounded(expiry)
         if now is not None:
@@ -193,11 +196,11 @@ class Sessions:
                 subscriber, Window(None, queue, pot, subscriber), pot, self.journal, min(expiry, longest)
             )
             session.window.position = position
-            self._by_name[subscriber.name] = session
+            self._table.put(session)
             hide(*session.things)
             queue.journal = begun(session)
             made.append(session)
-        hide(self._by_name)
+        hide(*self._table.things)
         for share, count in Counter(subscriber.share for subscriber, _, _ in found).items():
             self._shares.charge(share, SharedPot.SESSIONS, count)
         self._away.add_all(
@@ -311,8 +314,7 @@ class Sessions:
         session.unreleased.clear()
         session.charge()
         lost = session.window.end()
-        if self._by_name.get(subscriber.name) is session:
-            del self._by_name[subscriber.name]
+        self._table.remove(session)
         show(*session.things)
         self._shares.refund(subscriber.share, SharedPot.SESSIONS)
         self.journal.session_ended(session)
@@ -321,8 +323,7 @@ class Sessions:
 
     def rename(self, session: Session, name: str) -> None:
         """See renaming.py."""
-        del self._by_name[session.name]
-        self._by_name[name], session.subscriber.name = session, name
+        self._table.rename(session, name)
 
     def _drained(self, session: Session) -> None:
         self._shares.dropped(session.share)
@@ -377,7 +378,7 @@ class Sessions:
 
     def _drop_expired(self, now: float) -> None:
         if not self._round:
-            self._round = list(self._by_name.values())
+            self._round, self._place = self._table.from_place(self._place or 0, LOOKED_AT_PER_SWEEP)
         looked_at = 0
         while self._round and looked_at < LOOKED_AT_PER_SWEEP:
             queue = self._round.pop().window.queue

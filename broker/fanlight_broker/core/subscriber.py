@@ -198,6 +198,7 @@ class Session:
     # Retained messages still to be sent, by the number of the subscription; one after the other.
     cursors: dict[int, Cursor] = field(default_factory=dict)
     numbers: int = 0
+    place: int = -1  # in its SessionTable
 
     def __post_init__(self) -> None:
         self.subscriber.session = self

@@ -1,9 +1,8 @@
 """Sessions: what is kept for clients, and their end, and their move to another client."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from functools import partial
-from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 from fanlight_broker.admin.api.declared import FLAG, TEXT, WHOLE, Call, Operation, Parameter, maybe, shape
 from fanlight_broker.admin.api.lists import NAMESPACE, Id, Listing, page_of
@@ -18,6 +17,7 @@ from fanlight_broker.core.permissions import Action
 from fanlight_broker.core.renaming import move
 from fanlight_broker.core.subscriber import Session
 
+PLACES: Final = 64  # of sessions that are looked at together
 CLIENT = Parameter("client", str, "client identifier")
 SESSION = shape(
     client=TEXT, user=TEXT, connected=FLAG, connection=maybe(WHOLE), subscriptions=WHOLE, in_flight=WHOLE,
@@ -67,8 +67,13 @@ class SessionOperations:
                  absent=True),
         )
 
-    def _rows(self, after: Id | None) -> Iterable[Session]:
-        return chain.from_iterable([list(home.sessions) for home in self._operated.broker.everywhere()])
+    def _rows(self, after: Id | None) -> Iterator[Session | None]:
+        for home in self._operated.broker.everywhere():
+            place: int | None = 0
+            while place is not None:
+                found, place = home.sessions.from_place(place, PLACES)
+                yield from found
+                yield None
 
     def _find(self, call: Call) -> Session:
         found = self._operated.home(call["namespace"]).sessions.get(call["client"])
