@@ -1,8 +1,8 @@
 # Searches behind key words: see keyed.pyx.
 #
 #     KeyedSearch   keys    [ text, bits, 0 places | ... ]               one block: records, then the bytes they
-#                   places  [ 2, 1 word | ... ]                          refer to, in the order of the keys
-#                   words   [ text | ... ]
+#                   places  [ 2, 1 word | ... ]                          refer to, in the order of the keys; it is
+#                   words   [ text | ... ]                               `inside` if it is small
 #                   text    1k0/4k1/alice
 #     KeyedIndex    searches   what each of TOGETHER texts needs while it is searched for
 
@@ -16,6 +16,7 @@ from matchcore.topic cimport Topic
 
 cdef enum:
     TOGETHER = 4  # keys of one topic that are searched for in turn, a step of each; few have more
+    INSIDE = 16  # 8 bytes of keys that lie in the search itself, beside its fields, and not elsewhere in memory
 
 
 cdef struct PackedWord:
@@ -75,6 +76,7 @@ cdef class KeyedSearch:
         const PackedPlace* places
         const PackedWord* words
         const char* text
+        uint64_t[INSIDE] inside
 
         int find(self, const char* topic, size_t size, uint32_t bits, int64_t* least) except -1
         bint counts_for(

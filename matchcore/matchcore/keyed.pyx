@@ -178,7 +178,10 @@ cdef class KeyedSearch:
             len(keys) * sizeof(PackedKey) + len(all_places) * sizeof(PackedPlace)
             + len(all_words) * sizeof(PackedWord)
         )
-        self.keys = <PackedKey*> PyMem_Malloc(records + text + 1)
+        if records + text <= sizeof(self.inside):
+            self.keys = <PackedKey*> self.inside
+        else:
+            self.keys = <PackedKey*> PyMem_Malloc(records + text)
         if self.keys == NULL:
             raise MemoryError()
         cdef PackedPlace* place_at = <PackedPlace*> (self.keys + len(keys))
@@ -200,7 +203,8 @@ cdef class KeyedSearch:
                     word_at += 1
 
     def __dealloc__(self):
-        PyMem_Free(self.keys)
+        if self.keys != <PackedKey*> self.inside:
+            PyMem_Free(self.keys)
 
     def least(self, bytes topic not None, uint32_t bits, IdAnswers answers=None):
         """The smallest id under a filter that matches `key + topic`, for any key with one of the bits; None: none.
@@ -214,6 +218,21 @@ cdef class KeyedSearch:
         if answers is not None and <size_t> least < answers.size:
             answers.items[least].count += 1
         return least
+
+    def answer(self, bytes topic not None, uint32_t bits, IdAnswers answers not None):
+        """What is kept for the smallest id, which is counted; the id itself, if nothing is; None: there is none.
+
+        It is `least` and a look into the answers in one call. Ids are below the size of the answers.
+        """
+        cdef int64_t least = NOTHING
+        cdef IdAnswer* item
+        self.find(PyBytes_AS_STRING(topic), PyBytes_GET_SIZE(topic), bits, &least)
+        if least == NOTHING:
+            return None
+        answers.check(least)
+        item = &answers.items[least]
+        item.count += 1
+        return least if item.held == NULL else <object> item.held
 
     cdef int find(self, const char* topic, size_t size, uint32_t bits, int64_t* least) except -1:
         cdef char[SHORT_BYTES] short

@@ -118,13 +118,13 @@ class ClassGrant:
             return self._decide_slowly(action, topic, syntax, fields)
         search = self._mqtt if syntax == MQTT else self._amqp
         try:
-            best = (search or self._search_of(syntax)).least(topic, BITS[action], table.answers)
+            found = (search or self._search_of(syntax)).answer(topic, BITS[action], table.answers)
         except TopicError:
             split_topic(topic, syntax, max_words=WORDS_CEILING)  # raises the topic's own error
             return DENIED  # it is longer than any that a client may publish on
-        if best is None:
+        if found is None:
             return table.default(action, topic, syntax)
-        return table.answers[best] or table.verdict(best)
+        return table.verdict(found) if isinstance(found, int) else found
 
     def _decide_slowly(self, action: Action, topic: bytes, syntax: str, fields: Fields | None) -> Verdict:
         """The same, where topics are reserved, or rules have a `where`."""

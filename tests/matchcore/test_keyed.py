@@ -44,6 +44,12 @@ def test_it_is_the_smallest_of_what_each_key_finds(given, keys, topic, syntax, t
     search = KeyedIndex(index).search(asked, syntax)
     assert search.least(text.encode(), 1) == min(found, default=None)
     assert search.least(text.encode(), 1) == min(found, default=None)  # what a search needs is used again
+    answers: IdAnswers[str] = IdAnswers(21, 4)
+    assert search.answer(text.encode(), 1, answers) == min(found, default=None)
+    if found:
+        answers.keep(min(found), "kept")
+        assert search.answer(text.encode(), 1, answers) == "kept"
+        assert answers.count(min(found)) == 2
 
 
 places = st.tuples(
