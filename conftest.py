@@ -11,6 +11,7 @@ so that nobody waits for them at the end.
 
 import gc
 import os
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
@@ -19,6 +20,10 @@ from hypothesis import HealthCheck, settings
 
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
+
+# A shell that starts a run in the background has SIGINT ignored in it, which everything that tests start would inherit.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 FROZEN_FOR = pytest.StashKey[Path]()  # the file of tests before which what was there was frozen
 REQUIRE_ALL = os.environ.get("FANLIGHT_REQUIRE_ALL") == "1"

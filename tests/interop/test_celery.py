@@ -20,7 +20,7 @@ from tests.conftest import StartBroker, TestBroker
 from tests.require import ROOT
 
 EXAMPLE = ROOT / "examples" / "celery"
-LIMIT_SECONDS = 60.0  # for what comes at once, on a machine that is busy with something else
+LIMIT_SECONDS = 300.0  # for what comes at once, on a machine that is busy with something else
 PREFETCH = 8  # of the worker: four for each of its two processes
 
 
@@ -123,8 +123,14 @@ def test_a_chord_is_summed_up_when_all_its_parts_are_done(tasks: Any) -> None:
     assert result(chord(tasks.add.s(number, number) for number in range(10))(tasks.total.s())) == 90
 
 
-def test_a_task_that_fails_is_tried_again(tasks: Any) -> None:
-    assert result(tasks.third_time.delay()) == 2
+def test_a_task_that_fails_is_tried_again(tasks: Any, worker: Worker) -> None:
+    """By the worker's log: the process that asks for a retry writes down RETRY after it has sent the task.
+
+    On a busy machine the other process has written SUCCESS by then, and the task's result stays RETRY for good.
+    """
+    task = tasks.third_time.delay().id
+    worker.wait_for(lambda: lines(worker, task, "succeeded") == 1, LIMIT_SECONDS)
+    assert lines(worker, task, "Retry in 0s") == 2
 
 
 def test_tasks_for_later_do_not_stand_before_those_for_now(tasks: Any) -> None:
