@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 out=$1
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
+export PIP_FIND_LINKS="$out" # also for source distributions, which are made where matchcore can be installed
 for folder in matchcore permissions archive broker clients/python pipeline bench; do
   python -m build --sdist --outdir "$out" "$folder"
   if [ -e "$folder/setup.py" ]; then

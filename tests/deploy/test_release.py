@@ -47,6 +47,23 @@ def test_wheels_are_made_for_each_python_that_a_distribution_names(folder: str) 
     assert all("manylinux" in each for each in identifiers)
 
 
+def test_every_distribution_is_made_where_it_finds_the_wheels_before_it(tmp_path: Path) -> None:
+    """matchcore is on no index before the release, and the broker cannot be asked what it is made of without it.
+
+    Wheels of manylinux need containers, so a program that notes how it is called stands for Python.
+    """
+    out, python, calls = tmp_path / "dist", tmp_path / "python", tmp_path / "calls"
+    python.write_text(f'#!/bin/sh\necho "$PIP_FIND_LINKS $*" >> {calls}\n', encoding="utf-8")
+    python.chmod(0o755)
+    run("sh", ROOT / "scripts" / "build_wheels.sh", out, PATH=f"{tmp_path}:/usr/bin:/bin")
+    made = [line.split() for line in calls.read_text(encoding="utf-8").splitlines()]
+    assert {links for links, *_ in made} == {str(out)}
+    folders = [line[-1] for line in made if "--sdist" in line]
+    assert folders[0] == "matchcore"
+    assert set(folders) >= set(COMPILED)
+    assert [line[-1] for line in made if "cibuildwheel" in line] == list(COMPILED)
+
+
 def test_every_library_that_is_shipped_has_its_hashes_at_the_version_that_is_tested() -> None:
     hashed, tested = pins("constraints-hashes.txt"), pins("constraints.txt")
     assert not {name: version for name, version in hashed.items() if tested.get(name) != version}, "make hashes"
