@@ -17,6 +17,7 @@ scenario of `bench load` by MQTT all the time, while a process of `a` (isolation
     queues          publishes to a session of its own that is away, whose queue is full
     strangers       connects, and closes before it is answered; if it is named in --pots, as no user needs to be known
     idle            logs in, and does nothing: what is measured then is the bench's own error; if it is named in --pots
+    computing       the same, and takes the generator's processor, so that `b` sends less; if it is named in --pots
 
 It does so in short slices, and pauses, with its connections closed, in others: alone and beside are neighbours in time,
 of one broker process, and change places (alone, beside; beside, alone), so that neither what the machine does meanwhile
@@ -50,7 +51,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from fanlight_bench.isolation_pots import IDLE, POTS, STRANGERS, Attacker
+from fanlight_bench.isolation_pots import COMPUTING, IDLE, POTS, STRANGERS, Attacker
 from fanlight_bench.launch import Broker, byte_code, on_cpu
 from fanlight_bench.load import scenario as scenarios
 from fanlight_bench.load import target as targets
@@ -63,7 +64,7 @@ from fanlight_bench.procfs import process_seconds
 
 OK, FAILED, WRONG = 0, 1, 2
 BAR = 0.95
-UNASKED = (STRANGERS, IDLE)  # pots that are measured if they are named
+UNASKED = (STRANGERS, IDLE, COMPUTING)  # pots that are measured if they are named
 SCENARIO = "pairs-unbatched"  # whose generator has less to do than the broker
 SECONDS = 24.0  # of slices, for each pot
 SLICE_SECONDS = 0.1  # that are counted

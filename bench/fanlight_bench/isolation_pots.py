@@ -20,7 +20,7 @@ from typing import Self
 from fanlight_bench.load.speak_mqtt import packet, string
 from fanlight_bench.permissions import PASSWORD
 
-STRANGERS, IDLE = "strangers", "idle"
+STRANGERS, IDLE, COMPUTING = "strangers", "idle", "computing"
 AT_ONCE = 32  # packets of one write
 BEGIN, PAUSE, DONE = b"+", b"-", b"."
 LET_GO = struct.pack("ii", 1, 0)  # SO_LINGER: what was not read or sent is dropped
@@ -107,6 +107,14 @@ def stay_connected(peers: Peers) -> Iterator[None]:
         yield
 
 
+def compute(peers: Peers) -> Iterator[None]:
+    """Nothing for the broker, but the processor that `b` needs to send is taken, as by others that are busy."""
+    peers.connect("a-computes")
+    while True:
+        sum(range(10_000))
+        yield
+
+
 def hold_connections(peers: Peers) -> Iterator[None]:
     for number in range(4):
         peers.connect(f"a-held-{number}")
@@ -146,6 +154,7 @@ POTS: dict[str, Callable[[Peers], Iterator[None]]] = {
     "retained": lambda peers: send_all_the_time(peers, lambda number: publish(f"a/{number}", retain=True)),
     "queues": fill_a_queue,
     IDLE: stay_connected,
+    COMPUTING: compute,
 }
 
 

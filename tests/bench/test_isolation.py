@@ -1,12 +1,15 @@
 """`python -m fanlight_bench isolation`: what is kept, what the interval says, and that it runs and says so."""
 
+import contextlib
 import json
+import socket
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from fanlight_bench import isolation
 from fanlight_bench.isolation import Part, interval, kept
-from fanlight_bench.isolation_pots import POTS
+from fanlight_bench.isolation_pots import COMPUTING, IDLE, POTS, Peers
 
 ALONE = Part(1_000, 1.0, 1.0)  # the broker was busy all the time
 
@@ -40,7 +43,7 @@ def test_the_interval_is_narrower_with_more_pairs() -> None:
     assert high_of_many - low_of_many < high - low
 
 
-@pytest.mark.parametrize("pot", list(POTS))
+@pytest.mark.parametrize("pot", [pot for pot in POTS if pot not in (IDLE, COMPUTING, "rate")])
 def test_each_pot_is_used_beside_somebody_who_loses_nothing(pot: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert isolation.main(["--pots", pot, "--seconds", "0.01", "--slice", "0.02"]) == 0
     report = json.loads(capsys.readouterr().out)
@@ -48,6 +51,23 @@ def test_each_pot_is_used_beside_somebody_who_loses_nothing(pot: str, capsys: py
     assert (row["pot"], row["pairs"]) == (pot, 1)
     assert row["messages_per_second_alone"] > 0 < row["messages_per_second_beside"]
     assert "error" not in row
+
+
+@pytest.mark.parametrize("pot", [IDLE, COMPUTING])
+def test_what_shows_the_error_of_the_bench_is_connected_and_sends_nothing(pot: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as answering:
+        peers = Peers(server.getsockname()[1])
+        at_work = POTS[pot](peers)
+        accepted = answering.submit(lambda: server.accept()[0])
+        begun = answering.submit(lambda: accepted.result().sendall(b"\x20\x02\0\0"))
+        for _ in range(3):
+            next(at_work)
+        begun.result()
+        with accepted.result() as peer:
+            assert peer.recv(1 << 16).startswith(b"\x10")
+            peers.close_all()
+            with contextlib.suppress(ConnectionResetError):
+                assert peer.recv(1) == b""
 
 
 def test_an_unknown_pot_is_named(capsys: pytest.CaptureFixture[str]) -> None:
