@@ -81,8 +81,21 @@ class ChannelEntities:
                 )
             found = self._made(name, method, now)
         self.last = name
-        ok = entity.QueueDeclareOk(name, found.ready, found.consumers)
+        if method.passive and not self._may_see(name):
+            ok = entity.QueueDeclareOk(name, 0, 0)  # it is there: that is asked without a permission, as in RabbitMQ
+        else:
+            ok = entity.QueueDeclareOk(name, found.ready, found.consumers)
         self._channel.answer(method, ok, stored=found.durable)
+
+    def _may_see(self, name: str) -> bool:
+        """May the client know how much is in a queue?"""
+        connection = self._connection
+        return not connection.restricted or any(
+            connection.broker.enforcement.decide(
+                connection.subscriber, action, subject_of(name)[0], SYNTAXES[SYNTAX]
+            ).allowed
+            for action in (Action.QUEUE, Action.SUBSCRIBE)
+        )
 
     def _made(self, name: str, method: entity.QueueDeclare, now: float) -> DeclaredQueue:
         connection = self._connection

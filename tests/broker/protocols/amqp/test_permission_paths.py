@@ -329,6 +329,18 @@ def test_a_delayed_message_is_led_to_no_topic_that_its_publisher_was_not_asked_a
     assert delayed_and_led_to_topics_meanwhile(ends) == []
 
 
+@pytest.mark.parametrize(
+    ("denied", "seen"), [(("queue", "subscribe"), (0, 0)), (("queue",), (1, 0)), (("subscribe",), (1, 0)), ((), (1, 0))]
+)
+def test_a_passive_declare_counts_for_those_alone_who_have_to_do_with_the_queue(
+    denied: tuple[str, ...], seen: tuple[int, int]
+) -> None:
+    ends = Ends(*(deny(action, "$queue/q", user="r") for action in denied))
+    ends.publish("q")
+    (found,) = do(ends.r, entity.QueueDeclare(queue="q", passive=True))
+    assert found.method == entity.QueueDeclareOk("q", *seen)
+
+
 def test_no_exchange_leads_a_message_to_the_brokers_own_topics() -> None:
     ends = Ends()
     enforcement, client = ends.world.broker.enforcement, ends.boss.protocol.subscriber
