@@ -19,6 +19,10 @@ from fanlight_broker.wire.levels cimport Levels
 from fanlight_broker.wire.message cimport Message, Variant
 from fanlight_broker.wire.packed_row cimport is_shared
 
+cdef enum:
+    HEAD_BYTES = 256 * 1024    # of a queue with a backlog, that are kept in memory beside one message
+    HEADS = 16                 # heads of one whose consumer is there, while nothing waits in the backlog
+
 @cython.final
 @cython.no_gc
 cdef class Queue:
@@ -85,9 +89,7 @@ cdef class Queue:
         if self.priorities or self.journal is not None or message.expires_at <= now or self.ttl <= 0 \
                 or self.length + self.apart >= self.messages_max or self.nbytes + size > self.bytes_max:
             return False
-        if self.backlog is not None and (
-            self.backlog.length or (self.length >= self.backlog.head and not is_shared())
-        ):
+        if self.backlog is not None and (self.backlog.length or not (self.near() or is_shared())):
             return False    # it is packed. What many queues share takes less as it is
         message.hold(self.ledger, self.account)
         if self.ledger.stored > self.ledger.stored_limit \
@@ -101,6 +103,17 @@ cdef class Queue:
         self.nbytes += size
         self.mortal += message.expires_at != INFINITY
         return True
+
+    cdef inline bint near(self) noexcept:
+        """Nothing waits in its backlog: is what comes taken so soon that it stays as it is?"""
+        return self.length < self.backlog.head or (not self.idle and self.catches_up())
+
+    cdef inline bint catches_up(self) noexcept:
+        """May a consumer that is there have fallen behind for a moment alone? What goes to the backlog comes back from
+        it, and all that comes meanwhile, too. A quarter of the memory for messages is for not doing that.
+        """
+        return self.length < HEADS * self.backlog.head and self.nbytes < HEADS * HEAD_BYTES \
+            and self.ledger.stored < self.ledger.stored_limit // 4
 
     cdef inline bint all_plain(self) noexcept:
         """May messages without a flight wait in it, and none that is to be read from a disk?"""

@@ -20,10 +20,6 @@ from fanlight_broker.wire.levels cimport Levels
 from fanlight_broker.wire.message cimport HOLDER, Message, Variant
 from fanlight_broker.wire.packed_row cimport PackedRow
 
-cdef enum:
-    HEAD_BYTES = 256 * 1024    # of a queue with a backlog, that are kept in memory beside one message
-    HEADS = 16                 # heads of a session whose client is there, while nothing waits in the backlog
-
 # In place of a row: most sessions never have anything waiting.
 cdef tuple NOTHING = ()
 
@@ -129,20 +125,15 @@ cdef class Queue:
     cdef bint set_aside(self, Flight flight, Py_ssize_t size) except -1:
         """Leave a message to the backlog, if it is not sent soon, or others wait there. False if it stays in memory."""
         cdef Backlog backlog = self.backlog
-        # A consumer that was behind for a moment catches up, if it need not wait for a disk meanwhile: once something
-        # is in the backlog, all that comes goes there and back. A quarter of the memory for messages is for that.
-        # Not for a group: its queue does not know whether one of its members is there.
-        cdef Py_ssize_t heads = 1
         if backlog.at_hand:
-            if self.priorities or (backlog.length == 0 and self.length < backlog.head):
+            if self.priorities or (backlog.length == 0 and self.near()):
                 return False
             (<PackedRow> backlog).put(flight.message, flight.since, flight.attempt, size)
             return self.left(flight, size)
-        if self.group is None and self.ledger.stored < self.ledger.stored_limit // 4:
-            heads = HEADS
-        if backlog.length == 0 and (self.priorities or (
-            not self.idle and self.length < heads * backlog.head and self.nbytes < heads * HEAD_BYTES
-        )):
+        # A group does not catch up: its queue does not know whether one of its members is there.
+        if backlog.length == 0 and (self.priorities or (not self.idle and (
+            (self.length < backlog.head and self.nbytes < HEAD_BYTES) or (self.group is None and self.catches_up())
+        ))):
             return False
         if flight.number == 0:
             return False    # the journal could not take it

@@ -30,6 +30,7 @@ from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.window import Window
 
 HEAD = 3  # messages that stay objects
+HEADS = 16  # of these while a consumer is there
 CHUNK_BYTES = 2_500  # two or three of the largest that are copied
 FIELDS = [pack_fields("", "q", b"\0\0"), pack_fields("e", "q", b"\x10\0\1"), b""]
 
@@ -39,14 +40,14 @@ class World:
 
     def __init__(
         self, *, packed: bool, messages_max: int, drop_oldest: bool, in_order: bool, ttl: float,
-        pages: PageFile | None = None,
+        pages: PageFile | None = None, head: int = HEAD,
     ) -> None:
         self.ledger, self.account = Ledger(1 << 30, lambda: None, 1 << 30), Account()
         self.queue = Queue(self.ledger, messages_max, 20_000, drop_oldest, self.account)
         self.queue.in_order, self.queue.ttl = in_order, ttl
         if packed:
             self.queue.backlog = PackedRow(self.ledger, self.account, CHUNK_BYTES, pages)
-            self.queue.backlog.head = HEAD
+            self.queue.backlog.head = head
         self.named = NamedQueue("q", self.queue)
         self.named.buries = True
         self.route = Route(b"\0t", [], [self.named])
@@ -169,11 +170,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @settings(max_examples=140, deadline=None)
-@given(STEPS, st.integers(1, 60), st.booleans(), st.sampled_from([inf, 0.0, 3.0]))
+@given(STEPS, st.integers(1, 60), st.booleans(), st.sampled_from([inf, 0.0, 3.0]), st.sampled_from([1, HEAD]))
 def test_a_queue_that_packs_does_what_one_of_objects_does(
-    folder: Path, steps: list[tuple[str, int]], messages_max: int, drop_oldest: bool, ttl: float
+    folder: Path, steps: list[tuple[str, int]], messages_max: int, drop_oldest: bool, ttl: float, head: int
 ) -> None:
-    worlds = all_three(folder, messages_max=messages_max, drop_oldest=drop_oldest, in_order=True, ttl=ttl)
+    worlds = all_three(folder, messages_max=messages_max, drop_oldest=drop_oldest, in_order=True, ttl=ttl, head=head)
     plain, packed, paged = worlds
     for step in steps:
         for each in worlds:
@@ -193,11 +194,11 @@ def test_a_queue_that_packs_does_what_one_of_objects_does(
 
 
 @settings(max_examples=100, deadline=None)
-@given(STEPS, st.booleans(), st.sampled_from([inf, 3.0]))
+@given(STEPS, st.booleans(), st.sampled_from([inf, 3.0]), st.sampled_from([1, HEAD]))
 def test_what_expires_leaves_both_at_any_place(
-    folder: Path, steps: list[tuple[str, int]], drop_oldest: bool, ttl: float
+    folder: Path, steps: list[tuple[str, int]], drop_oldest: bool, ttl: float, head: int
 ) -> None:
-    worlds = all_three(folder, messages_max=10_000, drop_oldest=drop_oldest, in_order=False, ttl=ttl)
+    worlds = all_three(folder, messages_max=10_000, drop_oldest=drop_oldest, in_order=False, ttl=ttl, head=head)
     plain, packed, paged = worlds
     for each in worlds:
         each.queue.bytes_max = 1 << 30  # what has expired, and nobody has looked at, is there in one and not in another
@@ -235,6 +236,33 @@ def test_a_sweep_ends_when_all_that_could_expire_has() -> None:
     assert world.named.sweep(world.now, 3)
     assert not world.named.sweep(world.now, 3)
     assert (len(world.queue), world.queue.expired) == (3, 3)
+
+
+def packed_behind(world: World, messages: int) -> int:
+    """Of so many that are published, none of which a consumer acknowledges."""
+    for _ in range(messages):
+        world.publish(5)
+    assert world.queue.backlog is not None
+    return world.queue.backlog.length
+
+
+def test_what_a_consumer_that_is_there_may_take_soon_is_not_packed() -> None:
+    world = World(packed=True, messages_max=10_000, drop_oldest=False, in_order=True, ttl=inf)
+    world.act("consume", 0)
+    assert packed_behind(world, 1 + HEADS * HEAD) == 0  # one is in flight
+    assert packed_behind(world, 2) == 2
+    world.act("leave", 0)
+    assert packed_behind(world, 1) == 3
+
+
+def test_where_memory_is_short_all_beyond_a_head_is_packed() -> None:
+    world = World(packed=True, messages_max=10_000, drop_oldest=False, in_order=True, ttl=inf)
+    world.act("consume", 0)
+    world.publish(5)  # is in flight
+    world.ledger.stored_limit = 4 * world.ledger.stored
+    assert packed_behind(world, HEAD) == 0
+    world.ledger.stored_limit = 4 * world.ledger.stored
+    assert packed_behind(world, 2) == 2
 
 
 def waiting_row(bodies: list[bytes]) -> PackedRow:
