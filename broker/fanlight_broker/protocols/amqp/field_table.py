@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from fanlight_broker.protocols.amqp.data_types import UINT32, UINT64, OctetReader, long_string, short_string
 from fanlight_broker.protocols.amqp.errors import syntax_error
+from fanlight_broker.protocols.amqp.table_values import raw, read
 
 DEPTH_MAX: Final = 16  # of tables and arrays in each other
 DECIMAL_SCALE_MAX: Final = 255
@@ -39,6 +40,15 @@ class LongInteger(int):
 
 def read_table(reader: OctetReader, depth: int = 1) -> FieldTable:
     """A table with its length in front. A name that comes twice has its last value. Raises AmqpError."""
+    compiled = read(reader.octets, reader.at, reader.end, depth, Timestamp)
+    if compiled is not None:
+        found, reader.at = compiled
+        return found
+    return read_entries(reader, depth)
+
+
+def read_entries(reader: OctetReader, depth: int = 1) -> FieldTable:
+    """The same in Python, for what is malformed: the error says what is."""
     inside = nested(reader, depth)
     found: FieldTable = {}
     while inside.left:
@@ -52,12 +62,10 @@ def raw_entries(encoded: bytes) -> dict[str, bytes]:
 
     So one entry can be changed, and the others keep their types. Raises AmqpError.
     """
-    inside = nested(OctetReader(encoded, "a table"), 1)
-    found: dict[str, bytes] = {}
-    while inside.left:
-        name, begin = inside.short_string(), inside.at
-        read_value(inside, 1)
-        found[name] = encoded[begin : inside.at]
+    found = raw(encoded)
+    if found is None:
+        read_entries(OctetReader(encoded, "a table"))
+        raise AssertionError("a table that can be read, and cannot")
     return found
 
 

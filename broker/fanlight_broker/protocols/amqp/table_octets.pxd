@@ -12,3 +12,4 @@ cdef inline uint64_t uint64_at(const unsigned char* at) noexcept:
 
 cdef Py_ssize_t short_string_size(const unsigned char* at, const unsigned char* end) noexcept
 cdef Py_ssize_t value_size(const unsigned char* at, const unsigned char* end, int depth) noexcept
+cdef Py_ssize_t nested_size(const unsigned char* at, const unsigned char* end, bint named, int depth) noexcept

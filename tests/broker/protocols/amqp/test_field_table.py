@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from fanlight_broker.protocols.amqp.data_types import OctetReader
 from fanlight_broker.protocols.amqp.errors import AmqpError
-from fanlight_broker.protocols.amqp.field_table import DEPTH_MAX, FieldTable, Timestamp, encode_table, read_table
+from fanlight_broker.protocols.amqp.field_table import (
+    DEPTH_MAX,
+    FieldTable,
+    Timestamp,
+    encode_table,
+    raw_entries,
+    read_entries,
+    read_table,
+)
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 from tests.broker.protocols.amqp.amqp_values import is_text, octets, tables
 
@@ -102,6 +110,28 @@ def test_a_table_that_is_cut_short_is_refused(table: FieldTable, data: st.DataOb
 def test_any_bytes_are_a_table_or_refused(octets: bytes) -> None:
     with suppress(AmqpError):
         decoded(struct.pack(">I", len(octets)) + octets)
+
+
+@given(table=tables, data=st.data())
+def test_compiled_code_reads_what_python_reads(table: FieldTable, data: st.DataObject) -> None:
+    made = bytearray(encode_table(table))
+    if made and data.draw(st.booleans()):
+        made[data.draw(st.integers(0, len(made) - 1))] = data.draw(st.integers(0, 255))
+    encoded = bytes(made)
+    found: list[Any] = []
+    for read in (read_table, read_entries):
+        reader = OctetReader(encoded, "a test")
+        try:
+            found.append((repr(read(reader)), reader.at))  # with the types, and a NaN is like another
+        except AmqpError as error:
+            found.append(str(error))
+    assert found[0] == found[1]
+    if isinstance(found[0], str):
+        with pytest.raises(AmqpError, match="a table"):
+            raw_entries(encoded)
+    else:
+        entries = raw_entries(encoded)
+        assert repr({name: one(value) for name, value in entries.items()}) == found[0][0]
 
 
 def code_of(octets: bytes) -> ReplyCode:
