@@ -22,12 +22,13 @@ from fanlight_broker.storage.log_writer cimport (
 )
 from fanlight_broker.storage.segment_pool cimport SegmentPool
 from fanlight_broker.storage.segments cimport (
-    ENTRY_HEADER, RECORD_HEADER_MAX, SEGMENT_HEADER, EntryHeader, Segment, entry_size, put_varint,
+    ENTRY_HEADER, RECORD_HEADER_MAX, SEGMENT_HEADER, EntryHeader, Segment, entry_size,
 )
 from fanlight_broker.storage.folder_lock import FolderLock
 from fanlight_broker.storage.log_reader import Damage
 from fanlight_broker.storage.segments import LogError
 from fanlight_broker.wire.allocator cimport allocate, deallocate
+from fanlight_broker.wire.varint cimport put_varint
 
 cdef extern from "<unistd.h>" nogil:
     Py_ssize_t read(int fd, void* data, size_t size)

@@ -8,6 +8,7 @@ from libc.string cimport memcpy, memmove, memset
 from fanlight_broker.storage cimport records
 from fanlight_broker.storage.records cimport Growing, make_room
 from fanlight_broker.wire.allocator cimport deallocate, reallocate
+from fanlight_broker.wire.varint cimport put_varint as varint_at
 
 from fanlight_broker.storage.records import BadRecord
 
@@ -20,12 +21,7 @@ cdef enum:
 
 
 cdef inline int put_varint(Block* block, uint64_t value) noexcept:
-    while value >= 0x80:
-        block.data[block.size] = <uint8_t> (value & 0x7F | 0x80)
-        block.size += 1
-        value >>= 7
-    block.data[block.size] = <uint8_t> value
-    block.size += 1
+    block.size = <uint16_t> (varint_at(<char*> block.data + block.size, value) - <char*> block.data)
     return 0
 
 

@@ -2,6 +2,8 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
+from fanlight_broker.wire.varint cimport put_varint as varint_at
+
 cdef enum RecordType:
     MESSAGE = 1          # a message, and the slots that it went to
     MOVES = 2            # what became of messages in queues and in flight, in order
@@ -55,13 +57,7 @@ cdef uint64_t get_varint(bytes body, Py_ssize_t* at) except? 0xFFFFFFFFFFFFFFFF
 
 cdef inline void put_varint(Growing* octets, uint64_t value) noexcept:
     """There is room for it."""
-    cdef unsigned char* at = <unsigned char*> octets.data
-    while value >= 0x80:
-        at[octets.size] = <unsigned char> (value & 0x7F | 0x80)
-        value >>= 7
-        octets.size += 1
-    at[octets.size] = <unsigned char> value
-    octets.size += 1
+    octets.size = varint_at(octets.data + octets.size, value) - octets.data
 
 cdef inline uint64_t zigzag(uint64_t value, uint64_t before) noexcept:
     """A difference of two numbers, small if it is near 0 in either direction."""

@@ -11,11 +11,12 @@ from libc.string cimport memcmp, memcpy, memset
 from fanlight_broker.storage.crc32c cimport extend_crc
 from fanlight_broker.storage.disk cimport Disk, ReadOnlyDisk, checked
 from fanlight_broker.storage.segments cimport (
-    INDEXED_BYTES, SEGMENT_HEADER, EntryHeader, IndexPlace, Segment, SegmentReader, get_varint, put_varint,
+    INDEXED_BYTES, SEGMENT_HEADER, EntryHeader, IndexPlace, Segment, SegmentReader, get_varint,
 )
 from fanlight_broker.storage.segment_walk import walk
 from fanlight_broker.storage.segments import LogError
 from fanlight_broker.wire.allocator cimport allocate, deallocate
+from fanlight_broker.wire.varint cimport put_varint
 
 cdef enum:
     VERSION = 1

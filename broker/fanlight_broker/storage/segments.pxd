@@ -32,14 +32,6 @@ cdef inline size_t entry_size(uint32_t length) noexcept nogil:
 cdef inline uint32_t entry_crc(uint32_t seed, const char* entry, uint32_t length) noexcept nogil:
     return extend_crc(seed, entry + 4, ENTRY_HEADER - 4 + <size_t> length)
 
-cdef inline char* put_varint(char* at, uint64_t value) noexcept nogil:
-    while value >= 0x80:
-        at[0] = <char> (value | 0x80)
-        value >>= 7
-        at += 1
-    at[0] = <char> value
-    return at + 1
-
 cdef inline const char* get_varint(const char* at, const char* end, uint64_t* value) noexcept nogil:
     """Behind it; NULL: it does not end before `end`, or has more than 63 bits."""
     cdef int shift = 0

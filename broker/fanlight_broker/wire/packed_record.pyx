@@ -17,15 +17,7 @@ from libc.string cimport memcmp, memcpy, memset
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
 from fanlight_broker.wire.message cimport Message
-
-
-cdef inline char* put_size(char* at, uint64_t value) noexcept:
-    while value >= 0x80:
-        at[0] = <char> (value & 0x7F | 0x80)
-        value >>= 7
-        at += 1
-    at[0] = <char> value
-    return at + 1
+from fanlight_broker.wire.varint cimport put_varint
 
 
 cdef inline const char* get_size(const char* at, Py_ssize_t* value) noexcept:
@@ -106,13 +98,13 @@ cdef char* write_record(
         if writer.topic_at < 0 or writer.topic_size != message.topic_size \
                 or memcmp(chunk + writer.topic_at, message.topic_at, message.topic_size) != 0:
             flags |= TOPIC
-            at = put_size(at, message.topic_size)
+            at = put_varint(at, message.topic_size)
             writer.topic_at, writer.topic_size = at - chunk, message.topic_size
             at = put_octets(at, message.topic_at, message.topic_size)
         if writer.fields_at < 0 or writer.fields_size != message.fields_size \
                 or memcmp(chunk + writer.fields_at, message.fields_at, message.fields_size) != 0:
             flags |= FIELDS
-            at = put_size(at, message.fields_size)
+            at = put_varint(at, message.fields_size)
             writer.fields_at, writer.fields_size = at - chunk, message.fields_size
             at = put_octets(at, message.fields_at, message.fields_size)
         if message.expires_at != INFINITY:
@@ -130,8 +122,8 @@ cdef char* write_record(
         at = put_octets(at, &referred, sizeof(void*))
     elif is_inside(message):
         flags |= INSIDE
-        at = put_size(at, message.payload_at - message.fields_at)
-        at = put_size(at, message.payload_size)
+        at = put_varint(at, message.payload_at - message.fields_at)
+        at = put_varint(at, message.payload_size)
     else:
         at = write_payload(writer, chunk, at, message, &flags)
     begin[0] = <char> flags
@@ -143,7 +135,7 @@ cdef inline char* write_payload(
 ) noexcept:
     cdef Py_ssize_t size = message.payload_size, first = 0, last = 0, most
     cdef const char* payload = message.payload_at
-    at = put_size(at, size)
+    at = put_varint(at, size)
     if writer.model_at >= 0:
         most = min(size, writer.model_size)
         first = same_at_begin(payload, chunk + writer.model_at, most)
@@ -152,8 +144,8 @@ cdef inline char* write_payload(
         writer.model_at, writer.model_size = at - chunk, size
         return put_octets(at, payload, size)
     flags[0] |= ALIKE
-    at = put_size(at, first)
-    at = put_size(at, last)
+    at = put_varint(at, first)
+    at = put_varint(at, last)
     return put_octets(at, payload + first, size - first - last)
 
 

@@ -14,6 +14,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from fanlight_broker.wire.message cimport (
     AS_PUBLISHED, SET, Format, HeaderWalk, Message, Variant, uint16_into, uint32_into,
 )
+from fanlight_broker.wire.varint cimport put_varint
 
 from fanlight_broker.protocols.mqtt import convert
 from fanlight_broker.protocols.mqtt.version import V3, V5
@@ -28,16 +29,6 @@ cdef enum:
 
 cdef inline int variable_size(Py_ssize_t value) noexcept nogil:
     return 1 if value < 1 << 7 else 2 if value < 1 << 14 else 3 if value < 1 << 21 else 4
-
-
-cdef inline char* variable(char* at, Py_ssize_t value) noexcept nogil:
-    """A Variable Byte Integer (1.5.5). Returns where the next field begins."""
-    while value >= 0x80:
-        at[0] = <char> (value & 0x7F | 0x80)
-        value >>= 7
-        at += 1
-    at[0] = <char> value
-    return at + 1
 
 
 cdef bint write_publish(Variant variant, Message message, bint has_properties, bint again, double now, int alias,
@@ -66,7 +57,7 @@ cdef bint write_publish(Variant variant, Message message, bint has_properties, b
         at[0] |= RETAIN
     if again and qos:
         at[0] |= DUP
-    at = variable(at + 1, remaining)
+    at = put_varint(at + 1, remaining)
     uint16_into(at, <uint32_t> topic)
     memcpy(at + 2, message.topic_at, topic)
     at += 2 + topic
@@ -77,7 +68,7 @@ cdef bint write_publish(Variant variant, Message message, bint has_properties, b
         uint16_into(at, 0)
         at += 2
     if has_properties:
-        at = variable(at, properties)
+        at = put_varint(at, properties)
         if alias:
             at[0] = TOPIC_ALIAS
             uint16_into(at + 1, alias)
