@@ -1,8 +1,8 @@
 """Queues that a protocol leads messages of topics on to: those behind the exchanges that are bound to amq.topic.
 
-The route of such a topic has `ruled` set, as where a routing rule may act, so that Python decides on each message; the
-other topics stay compiled. What is found for one message is made part of its route, so a queue gets one copy, and room,
-receipts and marks are those of any other route.
+The route of such a topic has `ruled` set, as where a routing rule may act, so that Python decides on each message,
+unless the lane of its protocol knows the queues; the other topics stay compiled. What is found for one message is made
+part of its route, so a queue gets one copy, and room, receipts and marks are those of any other route.
 """
 
 from collections.abc import Iterable

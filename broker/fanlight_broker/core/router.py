@@ -156,8 +156,7 @@ class Router:
         """On which topics, by the numbers of their syntaxes, routing rules may act; None: on none. Each route that is
         kept asks again before it is used next.
         """
-        self._rules = concern
-        self._concern()
+        self._rules = self._finder.rules = concern
         self.routes.altered(b"#", WILDCARDS_HIDE.index(False))  # in the syntax where that is every topic
         self.sweep_later()
 
@@ -168,18 +167,8 @@ class Router:
     def lead_onward(self, onward: Onward, filter: bytes, syntax: str) -> None:
         """Ask this for more queues from now on: what it says of topics that match the filter has changed."""
         self._onward = onward
-        self._concern()
+        self._finder.onward = onward.concerns
         self._altered(filter, syntax)
-
-    def _concern(self) -> None:
-        """Python decides on the messages of topics that rules, or queues behind them, are about."""
-        rules, onward = self._rules, self._onward
-        if onward is None:
-            self._finder.rules = rules
-        else:
-            self._finder.rules = lambda topic, syntax: (
-                onward.concerns(topic, syntax) or (rules is not None and rules(topic, syntax))
-            )
 
     def leave_out_with(self, may_read: Callable[[Subscription, bytes, int], bool]) -> None:
         """Whether a partly allowed subscription is left in the route of a topic, by the number of its syntax."""

@@ -42,6 +42,7 @@ cdef class Finder:
         public Screener screener          # of those with selectors
         public object body_formats        # (topic, syntax number) -> format of bodies without a content type; or None
         public object rules               # (topic, syntax number) -> may a routing rule act on it? None: there is none
+        public object onward              # the same of queues behind the topic (core/onward.py)
         public Sampler sampler            # of messages that are traced; None: none are
         public Py_ssize_t screened        # filters that have selectors
         public Py_ssize_t partly          # subscriptions that are left out of the routes of some topics

@@ -16,6 +16,7 @@ class Finder:
     screener: Screener
     body_formats: Callable[[bytes, int], int] | None
     rules: Callable[[bytes, int], bool] | None
+    onward: Callable[[bytes, int], bool] | None
     sampler: Sampler | None
     screened: int
     partly: int

@@ -17,7 +17,7 @@ from fanlight_broker.wire.allocator cimport deallocate, reallocate
 from fanlight_broker.wire.changes cimport ADDED, RouteChange
 from fanlight_broker.wire.hidden cimport unseen
 from fanlight_broker.wire.message cimport Message
-from fanlight_broker.wire.route cimport RULED, TRACED
+from fanlight_broker.wire.route cimport LED_ON, RULED, TRACED
 from fanlight_broker.wire.screening cimport RouteScreens
 from fanlight_broker.wire.target cimport Target
 
@@ -93,6 +93,8 @@ cdef class Finder:
         cdef int found = TRACED if self.sampler is not None else 0
         if self.rules is not None and self.rules(PyBytes_FromStringAndSize(topic, size), syntax):
             found |= RULED
+        if self.onward is not None and self.onward(PyBytes_FromStringAndSize(topic, size), syntax):
+            found |= LED_ON
         return found
 
     cdef bint too_many_words(self, char separator, const char* topic, Py_ssize_t size) noexcept:

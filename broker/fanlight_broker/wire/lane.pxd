@@ -12,7 +12,7 @@ from libc.stdint cimport uint64_t
 
 from fanlight_broker.wire.badge cimport MAY_PUBLISH, MAY_REQUEST, MAY_RETAIN, Badge
 from fanlight_broker.wire.batcher cimport Batcher
-from fanlight_broker.wire.route cimport RULED, Route
+from fanlight_broker.wire.route cimport LED_ON, RULED, TRACED, Route
 from fanlight_broker.wire.inbox cimport Inbox
 from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.message cimport Message
@@ -73,11 +73,11 @@ cdef class Lane(Receiver):
 
     cdef bint ask(self, Route route, int kind) except -1
 
-    cdef bint asks_python(self, Route route) except -1
+    cdef bint asks_python(self, Route route, int asked) except -1
 
-    cdef inline bint decided(self, Route route) except -1:
-        """Does Python decide on the message at hand, by routing rules or because it is traced?"""
-        return route.decided and self.asks_python(route)
+    cdef inline bint decided(self, Route route, int asked=RULED | TRACED | LED_ON) except -1:
+        """Does Python decide on the message at hand: by routing rules, because it is traced, to lead it on?"""
+        return route.decided & asked and self.asks_python(route, asked)
 
     cdef inline bint permitted(self, Route route, bint retains, bint requests) except -1:
         """May the client publish the message at hand? What a route does not know Python is asked, once. False: Python

@@ -123,8 +123,9 @@ cdef class Lane:
         cdef Message message = self.message
         return self.badge.asked(route, kind, message.topic_at, message.topic_size, message.syntax)
 
-    cdef bint asks_python(self, Route route) except -1:
-        return route.decided & RULED or self.routes.finder.sampler.wants(self.message, self.ledger.now)
+    cdef bint asks_python(self, Route route, int asked) except -1:
+        return route.decided & asked & (RULED | LED_ON) \
+            or self.routes.finder.sampler.wants(self.message, self.ledger.now)
 
     cdef int pass_frame(self) noexcept:
         self.inbox.pos += self.frame_size

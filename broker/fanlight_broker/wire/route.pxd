@@ -20,6 +20,7 @@ from fanlight_broker.wire.screening cimport RouteScreens
 cdef enum:
     RULED = 1                # a routing rule may act on the topic's messages: Python decides on each
     TRACED = 2               # a Sampler is asked about each, and Python publishes those that it chooses
+    LED_ON = 4               # there may be queues behind the topic (core/onward.py), which Python finds for each
 
 @cython.final
 @cython.no_gc
@@ -38,7 +39,7 @@ cdef class Route:
         readonly RouteScreens screens     # None: nobody asks what a message says. Else `targets` and `groups` are those
                                           # who do not: see RouteCache.screened
         readonly bint filtered            # of one message: no selector is true of it
-        int decided                       # RULED, TRACED: whether more than the route decides on a message; mostly 0
+        int decided                       # RULED, TRACED, LED_ON: what decides on a message beside it; mostly nothing
         # Permission classes of which is known that they may publish, retain, request here: see badge.pxd.
         uint64_t permitted[3]             # a bit for each of the first
         uint32_t permitted_too[4]         # others, the last that were asked about: 4 * number + kind; 0 is nobody

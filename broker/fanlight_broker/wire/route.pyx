@@ -74,8 +74,8 @@ cdef class Route:
 
     @property
     def ruled(self):
-        """May a routing rule act on the topic's messages?"""
-        return self.decided & RULED != 0
+        """May a routing rule act on the topic's messages, or are there queues behind it?"""
+        return self.decided & (RULED | LED_ON) != 0
 
     def trace(self):
         """Ask the sampler about its messages."""

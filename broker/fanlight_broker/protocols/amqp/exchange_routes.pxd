@@ -24,6 +24,11 @@ cdef class RouteRoom:
     cdef public Py_ssize_t most
     cdef readonly Py_ssize_t taken
     cdef public object full           # called when there is no room: it is to drop what takes it
+    cdef object later                 # does a piece of work in a later turn; None: what is dropped is freed at once
+    cdef list dropped                 # dictionaries that nobody uses any more, of sites or routes
+    cdef readonly Py_ssize_t unfreed  # what is in them
+
+    cdef int drop(self, dict what) except -1
 
 cdef bint queues_live(Route route) noexcept
 

@@ -12,8 +12,12 @@ class RouteRoom:
     most: int
     taken: int
     full: Callable[[], None] | None
-    def __init__(self, most: int = ...) -> None: ...
+    unfreed: int
+    def __init__(
+        self, most: int = ..., later: Callable[[Callable[[], None]], object] | None = None
+    ) -> None: ...
     def clear(self) -> None: ...
+    def free_some(self) -> None: ...
 
 @final
 class ExchangeRoutes(KeptAnswer):

@@ -14,6 +14,8 @@ from array import array
 cdef enum:
     AMQP = 0             # matchcore's syntax
     ROUTE_PLACES = 8
+    FREED_A_TURN = 512   # routes or sites, 0.1 ms
+    UNFREED_MOST = 65_536    # beyond, all are freed at once: they come faster than turns
 
 cdef object MISSING = object()
 
@@ -36,12 +38,38 @@ def is_live(Route route not None):
 cdef class RouteRoom:
     """most: places; full: called when more are needed"""
 
-    def __cinit__(self, Py_ssize_t most=1 << 18):
-        self.most = most
+    def __cinit__(self, Py_ssize_t most=1 << 18, later=None):
+        self.most, self.later = most, later
+        self.dropped = []
 
     def clear(self):
         """Nothing is kept any more."""
         self.taken = 0
+
+    cdef int drop(self, dict what) except -1:
+        """Free what is in a dictionary, some of it in each turn: there may be tens of thousands."""
+        if self.later is None or not what or len(what) + self.unfreed > UNFREED_MOST:
+            return 0
+        self.dropped.append(what)
+        self.unfreed += len(what)
+        if len(self.dropped) == 1:
+            self.later(self.free_some)
+        return 0
+
+    def free_some(self):
+        """One slice of what was dropped."""
+        cdef dict what
+        cdef Py_ssize_t left = FREED_A_TURN
+        while left and self.dropped:
+            what = <dict> self.dropped[-1]
+            while left and what:
+                what.popitem()
+                left -= 1
+                self.unfreed -= 1
+            if not what:
+                self.dropped.pop()
+        if self.dropped:
+            self.later(self.free_some)
 
 
 @cython.final
@@ -66,8 +94,10 @@ cdef class ExchangeRoutes(KeptAnswer):
 
     def drop(self):
         """Forget all routes: others must be made in its place."""
+        cdef dict routes = self.routes
         self.valid = False
         self.routes = {}
+        self.room.drop(routes)
 
     cdef Route by_key(self, const char* key, Py_ssize_t size):
         cdef const uint32_t* numbers

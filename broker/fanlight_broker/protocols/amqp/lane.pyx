@@ -21,7 +21,7 @@ from fanlight_broker.wire.lane cimport (
 )
 from fanlight_broker.wire.message cimport Message, borrowed, uint32_into
 from fanlight_broker.wire.outbox cimport Outbox
-from fanlight_broker.wire.route cimport Route
+from fanlight_broker.wire.route cimport RULED, TRACED, Route
 
 from fanlight_broker.protocols.amqp.plain_content cimport PlainContent, read_plain
 from fanlight_broker.protocols.amqp.publish_sites cimport LaneChannel, PublishCounts, PublishSite
@@ -198,12 +198,19 @@ cdef class AmqpLane(Lane):
             route = site.by_headers.by_headers(content.headers, content.headers_size)
         elif route is None:
             route = self.routes.find(SYNTAX_NUMBER, PyBytes_AS_STRING(site.topic), PyBytes_GET_SIZE(site.topic))
-        if route is None or (at[method_size - 2] & MANDATORY and not PyList_GET_SIZE(route.groups)):
+        if route is None:
+            return FRAME
+        wanted = route
+        if site.onward is not None:
+            if route.screens is not None:
+                return FRAME
+            wanted = site.joined_with(route)
+        if at[method_size - 2] & MANDATORY and not PyList_GET_SIZE(wanted.groups):
             return FRAME
         self.frame_size = method_size + size
         self.point(site, &content, at + method_size)
-        wanted = route
-        if self.decided(route) or not self.may_publish(site, route, content.replies):
+        # The exchanges have led it on already.
+        if self.decided(route, RULED | TRACED) or not self.may_publish(site, route, content.replies):
             self.frame_size = method_size
             return FRAME
         if route.screens is not None:

@@ -45,6 +45,7 @@ def site_of(vhost: Publishable, arguments: bytes) -> PublishSite | None:
     if len(names) < 2 or key_at >= len(names) or key_at + 1 + names[key_at] != len(names):
         return None
     route: Route | None
+    onward = None
     try:
         exchange, key = names[1:key_at].decode(), names[key_at + 1 :].decode()
         reached = vhost.exchanges.publish(exchange, key)
@@ -64,10 +65,14 @@ def site_of(vhost: Publishable, arguments: bytes) -> PublishSite | None:
     if not reached.valid:
         return None
     if reached.topics:
-        if exchange != TOPIC_EXCHANGE or reached.queues or reached.topics != (key,):
+        if exchange != TOPIC_EXCHANGE or reached.topics != (key,):
             return None
         topic: bytes = key.encode()
         route = None
+        if reached.queues:
+            onward = route_to(vhost, reached.queues)
+            if onward is None:
+                return None
     else:
         topic = exchange_topic(exchange, key)
         # One for all keys of a fanout exchange, which may have thousands of queues.
@@ -80,7 +85,7 @@ def site_of(vhost: Publishable, arguments: bytes) -> PublishSite | None:
         check_publisher(topic)
     except FanlightError:
         return None
-    return PublishSite(topic, names, route, reached)
+    return PublishSite(topic, names, route, reached, onward=onward)
 
 
 def route_to(vhost: Publishable, names: tuple[str, ...]) -> Route | None:

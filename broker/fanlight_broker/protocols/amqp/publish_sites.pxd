@@ -27,10 +27,14 @@ cdef class PublishSite:
         readonly Route route              # of the queues; None: of each message alone, or that of the topic, in the
                                           # route cache
         readonly ExchangeRoutes by_headers    # of a headers exchange: who finds the route of each message; or None
+        readonly Route onward             # of amq.topic: the queues behind exchanges that are bound to it; or None
+        Route joined                      # these, and the topic's own subscriptions, as long as they are the same:
+        list targets, groups
         readonly KeptAnswer answer        # None: it is of the default exchange, and depends on its queue alone
         Badge publishes, asks             # the class that was last found to be permitted to publish, to ask for answers
 
     cdef bint usable(self) noexcept
+    cdef Route joined_with(self, Route route)
 
 @cython.final
 cdef class PublishSites:

@@ -13,15 +13,19 @@ class PublishSite:
     route: Route | None
     answer: KeptAnswer | None
     by_headers: ExchangeRoutes | None
+    onward: Route | None
     def __init__(
         self, topic: bytes, names: bytes, route: Route | None, answer: KeptAnswer | None,
-        by_headers: ExchangeRoutes | None = None,
+        by_headers: ExchangeRoutes | None = None, onward: Route | None = None,
     ) -> None: ...
 
 @final
 class PublishSites:
     most: int
-    def __init__(self, resolve: Callable[[bytes], PublishSite | None], most: int = 16_384) -> None: ...
+    def __init__(
+        self, resolve: Callable[[bytes], PublishSite | None], most: int = 16_384,
+        later: Callable[[Callable[[], None]], object] | None = None,
+    ) -> None: ...
     room: RouteRoom
     def __len__(self) -> int: ...
     def add(self, exchange: bytes, routes: ExchangeRoutes) -> None: ...

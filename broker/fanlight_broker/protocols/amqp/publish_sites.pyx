@@ -7,6 +7,7 @@ exchange; it is used until a binding on its path changes, or a queue of it ends.
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.list cimport PyList_GET_SIZE
 from libc.string cimport memcpy
 
 from fanlight_broker.protocols.amqp.exchange_routes cimport queues_live
@@ -17,21 +18,37 @@ cdef enum:
     RESERVED = 2         # bytes of the arguments in front of the exchange
     MANDATORY = 1        # of the bits behind the key
     EXCHANGES_MOST = 1_000
+    JOINED_MOST = 64     # places of a joined route that is kept: to make one takes less time than to deliver so many
 
 
 @cython.final
 @cython.no_gc
 cdef class PublishSite:
-    """topic, names, route, answer, by_headers: see publish_sites.pxd. The groups of `route` are named queues."""
+    """topic, names, route, answer, by_headers, onward: see publish_sites.pxd. Groups of routes are named queues."""
 
     def __cinit__(self, bytes topic not None, bytes names not None, Route route, KeptAnswer answer,
-                  ExchangeRoutes by_headers=None):
+                  ExchangeRoutes by_headers=None, Route onward=None):
         self.topic, self.names, self.route, self.answer, self.by_headers = topic, names, route, answer, by_headers
+        self.onward = onward
 
     cdef bint usable(self) noexcept:
         if self.answer is not None and not self.answer.valid:
             return False
-        return self.route is None or queues_live(self.route)
+        return (self.route is None or queues_live(self.route)) and (self.onward is None or queues_live(self.onward))
+
+    cdef Route joined_with(self, Route route):
+        """The route of the topic, which has no screens, with the queues behind it; each queue once."""
+        cdef Route made = self.joined
+        cdef object known
+        if made is not None and self.targets is route.targets and self.groups is route.groups and made.tap is route.tap:
+            return made
+        known = set(self.onward.groups)
+        made = Route(b"", route.targets, self.onward.groups + [each for each in route.groups if each not in known])
+        made.tap = route.tap
+        self.joined = None
+        if PyList_GET_SIZE(made.targets) + PyList_GET_SIZE(made.groups) <= JOINED_MOST:
+            self.joined, self.targets, self.groups = made, route.targets, route.groups
+        return made
 
 
 @cython.final
@@ -40,13 +57,14 @@ cdef class PublishSites:
 
     resolve  makes a site of the arguments of basic.publish, as octets; None: there is none, Python decides
     most     sites that are kept
+    later    does a piece of work in a later turn: what is dropped is freed there
     """
 
-    def __cinit__(self, resolve not None, Py_ssize_t most=16_384):
+    def __cinit__(self, resolve not None, Py_ssize_t most=16_384, later=None):
         self.known, self.before, self.exchanges = {}, {}, {}
         self.resolve = resolve
         self.most = most
-        self.room = RouteRoom()
+        self.room = RouteRoom(later=later)
         self.room.full = self.drop_exchanges
 
     def __len__(self):
@@ -71,6 +89,8 @@ cdef class PublishSites:
 
     def clear(self):
         """Let everything go."""
+        self.room.drop(self.known)
+        self.room.drop(self.before)
         self.known, self.before = {}, {}
         self.drop_exchanges()
 
@@ -94,8 +114,10 @@ cdef class PublishSites:
         return site
 
     cdef int keep(self, bytes arguments, PublishSite site) except -1:
+        cdef dict before = self.before
         if len(self.known) >= self.most // 2:
             self.before, self.known = self.known, {}
+            self.room.drop(before)
         self.known[arguments] = site
         return 0
 

@@ -115,7 +115,7 @@ class Vhost:
             self.name, QueueNames(broker.queues.get), keeper=self._keeper, topics=self, limits=limits,
             alternate_of=self.policies.alternate_of,
         )
-        self.sites = PublishSites(partial(site_of, self))
+        self.sites = PublishSites(partial(site_of, self), later=broker.turns.later)
         self._onward = OnwardQueues(broker, self.exchanges)
         self._declared: dict[str, DeclaredQueue] = {}
         self._stored = StoredQueues(broker.declarations, self.name, self._declared.values)

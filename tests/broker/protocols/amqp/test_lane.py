@@ -1,7 +1,6 @@
 """The compiled lane: what it does without Python is what the path through Python does, byte for byte."""
 
 from collections.abc import Iterator
-from functools import partial
 from math import inf
 from typing import Any
 
@@ -16,7 +15,6 @@ from fanlight_broker.protocols.amqp.channel_tags import ChannelTags
 from fanlight_broker.protocols.amqp.content_frames import DeliverWriter
 from fanlight_broker.protocols.amqp.data_types import UINT32, long_string
 from fanlight_broker.protocols.amqp.errors import AmqpError
-from fanlight_broker.protocols.amqp.exchange_routes import ExchangeRoutes
 from fanlight_broker.protocols.amqp.field_table import DEPTH_MAX, encode_table
 from fanlight_broker.protocols.amqp.fields import SYNTAX, pack_fields
 from fanlight_broker.protocols.amqp.format import FORMAT, AmqpDeliveryFormat
@@ -29,8 +27,6 @@ from fanlight_broker.protocols.amqp.properties import (
     encode_properties,
     read_header,
 )
-from fanlight_broker.protocols.amqp.publish_routes import site_of
-from fanlight_broker.protocols.amqp.publish_sites import PublishSites
 from fanlight_broker.wire.message import Message, Variant
 from fanlight_broker.wire.publication import frame_of
 from tests.broker.core.reference import Reference, allow
@@ -60,7 +56,7 @@ class Side:
     """A publisher, and consumers of two queues: q acknowledges by being sent, r does so never.
 
     `other` and `more`, a headers exchange, have an alternate exchange, `late` holds messages back; nobody reads the
-    queue `dead`. `topic` and `more` lead some messages on to other exchanges.
+    queue `dead`. `topic`, `more` and `amq.topic` lead some messages on to other exchanges.
     """
 
     def __init__(
@@ -92,6 +88,7 @@ class Side:
             self.reader.ask(entity.QueueBind(queue=queue, exchange="more", arguments=asked))
         self.reader.ask(entity.ExchangeBind(destination="direct", source="more", arguments={"n": 3}))
         self.reader.ask(entity.ExchangeBind(destination="fanout", source="topic", routing_key="b.#"))
+        self.reader.ask(entity.ExchangeBind(destination="fanout", source="amq.topic", routing_key="*.c"))
         self.reader.consume("q", "automatic", no_ack=True)
         self.reader.consume("r", "manual")
         if confirming:
@@ -165,6 +162,8 @@ changes = st.sampled_from([
     method_frame(1, entity.QueueBind(queue="r", exchange="headers", arguments={"n": None}, no_wait=True)),
     method_frame(1, entity.QueueUnbind(queue="q", exchange="headers", arguments={"x-match": "any", "n": 1})),
     method_frame(1, entity.ExchangeUnbind(destination="direct", source="more", arguments={"n": 3})),
+    method_frame(1, entity.ExchangeUnbind(destination="fanout", source="amq.topic", routing_key="*.c")),
+    method_frame(1, entity.QueueUnbind(queue="q", exchange="amq.topic", routing_key="a.*")),
     method_frame(1, entity.QueueDelete(queue="q", no_wait=True)),
     method_frame(1, entity.QueueDeclare(queue="q", no_wait=True)),
     method_frame(1, entity.QueueDeclare(queue="nowhere", no_wait=True)),
@@ -251,100 +250,6 @@ def test_a_publish_is_the_lanes_where_the_key_alone_decides(exchange: str) -> No
     sites = side.writer.protocol.lane.sites
     assert sites is not None
     assert len(sites) == (exchange not in ("late", "missing"))
-
-
-def asked_of_python(peer: Peer) -> list[bytes]:
-    """The arguments of basic.publish that Python makes sites of from now on."""
-    asked: list[bytes] = []
-    vhost, lane = peer.protocol.vhost, peer.protocol.lane
-
-    def resolve(arguments: bytes) -> Any:
-        asked.append(arguments)
-        return site_of(vhost, arguments)
-
-    vhost.sites = lane.sites = PublishSites(resolve)
-    return asked
-
-
-def test_keys_that_never_repeat_are_the_lanes() -> None:
-    side = Side(compiled=True, confirming=False)
-    asked = asked_of_python(side.writer)
-    sites = side.writer.protocol.lane.sites
-    assert sites is not None
-    for at in range(30):
-        side.writer.publish(f"a.{at}", b"x", "topic")
-        side.writer.publish(f"c.{at}", b"x", "topic")
-    assert len(asked) == 1
-    assert len(sites) == 60
-    assert sites.room.taken == (8 + 2) + 8  # those of q and r, and of nobody
-    assert side.counts("q") == side.counts("r") == 30
-
-
-def test_headers_that_never_repeat_are_the_lanes() -> None:
-    side = Side(compiled=True, confirming=False)
-    asked = asked_of_python(side.writer)
-    sites = side.writer.protocol.lane.sites
-    assert sites is not None
-    for at in range(30):
-        side.writer.publish("", b"x", "headers", headers={"n": 1, "at": at})
-        side.writer.publish("", b"x", "headers", headers={"n": at + 2, "at": at})
-    assert len(asked) == len(sites) == 1
-    assert sites.room.taken == (8 + 1) + 8
-    assert (side.counts("q"), side.counts("r")) == (30, 0)
-
-
-def test_a_key_that_leads_on_to_an_exchange_is_made_by_python_once() -> None:
-    side = Side(compiled=True, confirming=False)
-    asked = asked_of_python(side.writer)
-    for _ in range(3):
-        for key in ("a.1", "b.1", "b.2"):
-            side.writer.publish(key, b"x", "topic")
-    assert len(asked) == 3
-    assert side.counts("r") == 9
-
-
-def test_a_binding_that_changes_makes_other_routes() -> None:
-    side = Side(compiled=True, confirming=False)
-    side.writer.publish("a.1", b"x", "topic")
-    side.writer.publish("", b"x", "headers", headers={"n": 1})
-    side.writer.ask(entity.QueueUnbind(queue="q", exchange="topic", routing_key="a.#"))
-    side.writer.ask(entity.QueueBind(queue="r", exchange="headers", arguments={"n": None}))
-    side.writer.publish("a.1", b"x", "topic")
-    side.writer.publish("a.2", b"x", "topic")
-    side.writer.publish("", b"x", "headers", headers={"n": 1})
-    assert (side.counts("q"), side.counts("r")) == (1 + 2, 3 + 1)
-
-
-def test_routes_of_bindings_that_were_changed_are_let_go() -> None:
-    """Sites that were found before keep the object, and nobody would count what is in it."""
-    sites = PublishSites(lambda arguments: None)
-    before, after = (ExchangeRoutes(b"", lambda numbers: None, sites.room) for _ in range(2))
-    before.valid = after.valid = True  # as when they were asked for the first time
-    sites.add(b"\1x", before)
-    sites.add(b"\1x", before)
-    assert before.valid
-    sites.add(b"\1x", after)
-    assert (before.valid, after.valid) == (False, True)
-    assert len(before) == 0
-
-
-def test_sites_and_routes_make_room_for_others() -> None:
-    side = Side(compiled=True, confirming=False)
-    vhost, lane = side.writer.protocol.vhost, side.writer.protocol.lane
-    vhost.sites = lane.sites = sites = PublishSites(partial(site_of, vhost), 8)
-    sites.room.most = 60
-    most = 0
-    for at in range(40):
-        side.writer.ask(entity.QueueDeclare(queue=f"q{at}", no_wait=False))
-        side.writer.ask(entity.QueueBind(queue=f"q{at}", exchange="amq.headers", arguments={"at": at}))
-    for at in range(80):
-        side.writer.publish(f"a.{at}", b"x", "topic")
-        side.writer.publish("", b"x", "amq.headers", headers={"at": at % 40})
-        assert len(sites) <= 8
-        most = max(most, sites.room.taken)
-    assert 8 < most <= 60
-    assert side.counts("q") == 80
-    assert all(side.counts(f"q{at}") == 2 for at in range(40))
 
 
 def test_confirms_that_leave_together_are_one_frame() -> None:
