@@ -81,8 +81,8 @@ def test_of_two_configurations_of_rabbitmq_the_better_one_is_compared() -> None:
         "| the same, messages a second | 500 | 100 | 50 | 5 | 4 |",
     ]
     assert said[-2:] == [
-        "| 1,000,000 ready messages, transient | drained a second | 60 | 3 | 4 | 15 times, of 10 |",
-        "| 1,000,000 ready messages, transient | process with them | 4 MiB | 4 MiB | 4 MiB | ≤ 100 MiB |",
+        "| 1,000,000 ready messages (RabbitMQ: 300,000), transient | drained a second | 60 | 3 | 4 | 15 times, of 10 |",
+        "| 1,000,000 ready messages (RabbitMQ: 300,000), transient | process with them | 4 MiB | 4 MiB | 4 MiB | ≤ 100 MiB |",
     ]
 
 

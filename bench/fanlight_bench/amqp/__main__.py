@@ -123,7 +123,7 @@ def _row(load: AmqpLoad | HoldingLoad, name: str, up: RunningBroker, scale: floa
     try:
         if isinstance(load, AmqpLoad):
             with _flushes(up.folder, row) if load.durable else contextlib.nullcontext():
-                row |= run(load, up.port, up.pid, count)
+                row |= run(load if name == FANLIGHT else load.for_rabbitmq(), up.port, up.pid, count)
             if row.get("flushes"):
                 row["messages_per_flush"] = count / row["flushes"]
         else:

@@ -178,11 +178,11 @@ READY_BARS: Final = (HoldingBar("drained_per_second", times=10), HoldingBar("res
 IDLE_BARS: Final = (HoldingBar("bytes_each", most=12 * 1024), HoldingBar("us_to_open", most=400))
 
 HOLDING: Final = (
-    HoldingLoad("bindings", (100_000, 20_000), make_bindings, BINDINGS_BARS),
+    HoldingLoad("bindings", (100_000, 10_000), make_bindings, BINDINGS_BARS),
     HoldingLoad("bindings-in-turn", (100_000, 5_000), make_bindings_in_turn, BINDINGS_BARS),
-    HoldingLoad("ready", (1_000_000, 1_000_000), hold_transient, READY_BARS, alone=True),
+    HoldingLoad("ready", (1_000_000, 300_000), hold_transient, READY_BARS, alone=True),
     HoldingLoad("ready-no-data", (1_000_000, 0), hold_transient, READY_BARS[1:], alone=True, data=False),
-    HoldingLoad("ready-durable", (1_000_000, 1_000_000), hold_durable, READY_BARS, alone=True),
+    HoldingLoad("ready-durable", (1_000_000, 100_000), hold_durable, READY_BARS, alone=True),
     HoldingLoad("idle", (10_000, 1_000), hold_idle, IDLE_BARS),
 )
 
