@@ -220,8 +220,14 @@ class ChannelEntities:
         alternate = method.arguments.get(ALTERNATE)
         if isinstance(alternate, str):  # else it is refused
             self._check(Action.SUBSCRIBE, exchange_prefix(method.exchange)[:-1])
-            topics = b"#" if alternate == TOPIC_EXCHANGE else exchange_prefix(alternate) + b"#"
-            connection = self._connection
+            self._check_all_of(alternate)
+
+    def _check_all_of(self, exchange: str) -> None:
+        """May the client publish whatever it likes to an exchange, as what comes from others is? Raises NotPermitted.
+        """
+        connection = self._connection
+        if connection.restricted:
+            topics = b"#" if exchange == TOPIC_EXCHANGE else exchange_prefix(exchange) + b"#"
             connection.broker.enforcement.check_filter(
                 connection.subscriber, Action.PUBLISH, topics, SYNTAXES[SYNTAX], whole=True
             )
@@ -234,6 +240,8 @@ class ChannelEntities:
     def bind_exchange(self, method: entity.ExchangeBind, now: float) -> None:
         self._check(Action.QUEUE, exchange_prefix(method.destination)[:-1])
         self._check_source(method.source, method.routing_key)
+        if method.destination != TOPIC_EXCHANGE:  # on whose topics each message is asked about
+            self._check_all_of(method.destination)
         self._connection.vhost.asker = self._connection.core_client
         self._connection.vhost.exchanges.bind_exchange(
             method.destination, method.source, method.routing_key, method.arguments

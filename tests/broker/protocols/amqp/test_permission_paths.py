@@ -276,6 +276,8 @@ PATHS: list[tuple[Callable[[Ends], list[bytes]], str, str, str]] = [
     (by_bcc, "publish", "$exchange/amq%2Edefault/q", "p"),
     (in_a_transaction, "publish", "$exchange/amq%2Edefault/q", "p"),
     (by_an_exchange_of_its_own, "queue", "$exchange/e", "p"),
+    (by_an_exchange_of_its_own, "publish", "$exchange/e/#", "p"),
+    (by_an_exchange_of_its_own, "publish", "$exchange/e/other", "p"),
     (by_an_exchange_of_its_own, "publish", "$exchange/mine/#", "p"),
     (by_a_queue_that_is_bound_elsewhere, "queue", "$queue/q", "p"),
     (by_an_alternate_exchange, "publish", "$exchange/e/#", "p"),
