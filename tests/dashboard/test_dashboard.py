@@ -208,6 +208,32 @@ def test_a_retained_message_is_published_cleared_and_brought_back(browser: Brows
     browser.shows("Retained value", "seventeen")
 
 
+def test_a_retained_tree_is_cleared_after_it_was_counted(browser: Browser, busy: World) -> None:
+    browser.open(busy.broker.http_url, "topics")
+    browser.press("", "input[name=retain]")
+    browser.write("payload", "on")
+    for room in "abc":
+        browser.write("topic", f"house.{room}.light")
+        browser.press("Publish", "main button.main")
+        browser.shows("Published", f"house.{room}.light", "Retained value")
+    browser.press("", "button.node[data-path$='house']")
+    browser.press("Clear all retained messages of house.#")
+    browser.shows("Clear 3 retained messages?", "house.#")
+    browser.press("Clear all of them", "dialog button.main")
+    browser.shows("3 retained messages were cleared.")
+    browser.press("Clear by a filter")
+    browser.write("filter", "house.#", within="dialog")
+    browser.press("Find them", "dialog button.main")
+    browser.shows("No retained message matches house.#.")
+
+
+def test_explain_says_of_a_client_that_it_is_not_there_and_who_is_called_alike(browser: Browser, busy: World) -> None:
+    browser.open(busy.broker.http_url, "explain?topic=stock.nasdaq.AAPL&client=DESK-NAS")
+    browser.shows("There is no client and no session of this name", "There is: desk-nasdaq")
+    browser.press("desk-nasdaq", "#main a")
+    browser.shows("Why desk-nasdaq gets it")
+
+
 def test_the_live_tail_follows_a_filter_and_a_selector(browser: Browser, busy: World) -> None:
     browser.open(busy.broker.http_url, "topics")
     browser.write("filter", "tail.#")

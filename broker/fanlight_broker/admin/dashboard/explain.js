@@ -112,7 +112,7 @@ export function render(main, {query, failed}) {
         h("p", {class: "muted small"}, `${found.words.length} words; the rows of the bitmaps are chosen by them.`)),
       found.client && h("section", {class: "card"}, h("h2", null, `Why ${found.client.name} ${found.client.matching ? "gets it" : "does not get it"}`),
         !found.client.known && h("p", null, "There is no client and no session of this name, and no connection of this number.",
-          found.client.alike.length > 0 && [" There is: ", found.client.alike.map((each, at) => [at > 0 && ", ", h("a", {href: `#/explain?${new URLSearchParams({...about, client: each})}`}, each)])]),
+          found.client.alike.length > 0 && [" There is: ", found.client.alike.map((each, at) => [at > 0 && ", ", h("a", {href: `#/explain?${new URLSearchParams(Object.entries({...about, client: each}).filter(([, value]) => value))}`}, each)])]),
         found.client.known && found.client.matching === 0 && mine.length === 0 && h("p", null, "It has no subscriptions."),
         found.client.matching > 0 && h("p", null, `${count(found.client.matching)} of its subscriptions are reached.`),
         found.client.notes.length > 0 && h("ul", null, found.client.notes.map((each) => h("li", null, each))),

@@ -22,12 +22,13 @@ function plant() {
 function grow(tree, {topic, syntax, per_second: rate = 0, messages = 0}, retained) {
   const words = topic.split(SEPARATORS[syntax]);
   let node = tree;
-  for (const word of words) {
+  for (const [at, word] of words.entries()) {
     if (!node.children.has(word)) node.children.set(word, {...plant(), word});
     node = node.children.get(word);
     node.rate += rate ?? 0;
     node.messages += messages;
     node.retained += retained;
+    node.below ??= [`${words.slice(0, at + 1).join(SEPARATORS[syntax])}${SEPARATORS[syntax]}#`, syntax]; // the filter of its branch
   }
   node.topic ??= topic;
   node.syntax ??= syntax;
@@ -70,7 +71,8 @@ export function render(main, {failed, who, query}) {
           }}, h("span", {class: "twist"}, leaf ? "" : opened ? "▾" : "▸"), h("span", {class: "name"}, node.word || "(empty)"),
         h("span", {class: "grow"}), node.retained > 0 && h("span", {class: "muted small", title: "retained messages"}, leaf ? "retained" : `${count(node.retained)} retained`),
         h("span", {class: "muted small"}, node.rate ? `${short(Math.round(node.rate * 10) / 10)}/s` : node.messages ? short(node.messages) : "")),
-        opened && h("ul", null, branch(node, here, text)));
+        opened && h("ul", null, branch(node, here, text),
+          who.write && node.retained > 0 && h("li", null, act("Clear what is retained here", () => clearTree(...node.below), {danger: true, describe: `Clear all retained messages of ${node.below[0]}`}))));
       });
   }
 
@@ -117,8 +119,8 @@ export function render(main, {failed, who, query}) {
     await attempt(async () => {
       await send("DELETE", address(name), undefined, {syntax: spelled});
       notice("The retained message was cleared.", before.cut ? null : async () => {
-        const {payload, payload_base64, qos, content_type} = before;
-        await send("PUT", address(name), {...(payload ? {payload} : {payload_base64}), qos: Math.min(qos, 1), ...(content_type && {content_type})}, {syntax: spelled});
+        const {payload, payload_base64, qos, content_type, expires_seconds, headers} = before;
+        await send("PUT", address(name), {...(payload ? {payload} : {payload_base64}), qos, headers, ...(content_type && {content_type}), ...(expires_seconds > 0 && {expiry_seconds: expires_seconds})}, {syntax: spelled});
         retained(name, spelled);
       });
       retained(name, spelled);
@@ -126,12 +128,23 @@ export function render(main, {failed, who, query}) {
   }
 
   async function clearAll() {
-    const given = await ask({title: "Clear retained messages by a filter", action: "Clear all of them", danger: true, text: "This cannot be undone.",
-      content: field("Filter", h("input", {name: "filter", required: true, value: filter.value === "#" ? "" : filter.value, spellcheck: "false"}))});
-    if (!given) return;
+    const spelled = select([["amqp", "dots"], ["mqtt", "slashes"]], {name: "syntax"});
+    spelled.value = syntax.value;
+    const given = await ask({title: "Clear retained messages by a filter", action: "Find them", text: "They are counted first.",
+      content: h("div", {class: "form"}, field("Filter", h("input", {name: "filter", required: true, value: filter.value === "#" ? "" : filter.value, spellcheck: "false"})),
+        field("Written with", spelled))});
+    if (given) await clearTree(given.filter, given.syntax);
+  }
+
+  async function clearTree(wanted, spelled) {
     await attempt(async () => {
-      const {cleared} = await send("DELETE", "api/v1/retained", undefined, {filter: given.filter, syntax: syntax.value});
+      const {total, complete} = await get("api/v1/retained", {filter: wanted, syntax: spelled, limit: 1});
+      if (total === 0) return notice(`No retained message matches ${wanted}.`);
+      if (!await ask({title: `Clear ${complete ? "" : "at least "}${count(total)} retained messages?`, action: "Clear all of them", danger: true,
+        text: `All that ${wanted} matches. This cannot be undone.`})) return;
+      const {cleared} = await send("DELETE", "api/v1/retained", undefined, {filter: wanted, syntax: spelled});
       notice(`${count(cleared)} retained messages were cleared.`);
+      await load().catch(failed);
     });
   }
 

@@ -65,7 +65,7 @@ def retained_ls(api: AdminApi, options: argparse.Namespace) -> int:
             found = api.rows("/retained", options.limit, True, "items", dict(query))
         else:  # the broker's own are some 50, which change all the time, and would hide the others
             every = api.rows("/retained", None, True, "items", dict(query))
-            found = islice((each for each in every if not each["topic"].startswith("$SYS/")), options.limit)
+            found = islice((each for each in every if not each.get("own")), options.limit)
         output.rows(options, found, RESOURCES["retained"].columns)
 
     return output.watched(options, show)
