@@ -73,7 +73,7 @@ def test_the_broker_own_topics_are_not_led_on(world: Mixed) -> None:
 def test_who_binds_an_exchange_to_topics_may_subscribe_to_them(world: Mixed) -> None:
     world.broker.use_permissions(Reference(
         allow("connect"), allow("queue"), allow("subscribe queue", "$queue/#"), allow("queue", "$exchange/#"),
-        allow("subscribe", "a/#"), allow("subscribe", "$exchange/#"),
+        allow("subscribe", "a/#"), allow("publish subscribe", "$exchange/#"),
     ))
     peer = world.channel()
     lead(peer, "a.#")
