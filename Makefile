@@ -33,7 +33,7 @@ SHIPPED := -e ./matchcore -e ./permissions -e ./broker -e './clients/python[cli]
 WITHOUT := --no-build-isolation --no-deps -e ./archive -e ./pipeline
 
 .DEFAULT_GOAL := help
-.PHONY: help dashboard-pictures report-pictures charts setup archive run test simulate crash-test demo bench bench-matchers bench-peers coverage fuzz test-sanitize test-research lint format dist man deb version manifest hashes sbom site board spark image clean distclean
+.PHONY: help dashboard-pictures report-pictures charts setup archive run test simulate crash-test demo bench bench-matchers bench-peers coverage fuzz test-sanitize test-research test-release lint format dist man deb version manifest hashes sbom site board spark image clean distclean
 
 help:
 	@echo 'Fanlight, a publish/subscribe message broker. Start here:'
@@ -58,6 +58,7 @@ help:
 	@echo '  make crash-test     a broker with a store is killed KILLS=1000 times under load: nothing acknowledged is lost'
 	@echo '  make coverage       line coverage of Python and Cython, by folder'
 	@echo '  make test-research  build the matchers of the literature, and test them'
+	@echo '  make test-release   run the benches that take long, and other brokers: what the release workflow tests besides'
 	@echo '  make dist           a wheel and a source distribution of each package, into dist/'
 	@echo '  make man            man pages of fanlight and fanlightd, from their --help, into build/man'
 	@echo '  make deb            the Debian package, into dist/; needs debhelper and python3-pip'
@@ -223,6 +224,10 @@ format: same-python $(STAMPS)/dev
 # The contenders against the oracle, and the tables. `make test` leaves them out, for the minute that they take to build.
 test-research: same-python $(STAMPS)/research $(STAMPS)/dev
 	@$(BIN)/python -m pytest -n auto --maxprocesses=4 --dist=loadfile tests/research $(ARGS)
+
+# What is marked `release`: the benches themselves, small, but for the quickest.
+test-release: same-python $(STAMPS)/built $(STAMPS)/dev $(STAMPS)/classes
+	@$(BIN)/python -m pytest -n auto --maxprocesses=4 --dist=loadfile -m release tests $(ARGS)
 
 FUZZ_SECONDS ?= 60
 simulate: same-python $(STAMPS)/built $(STAMPS)/dev

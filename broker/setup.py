@@ -10,7 +10,7 @@ OPTIONAL = {"fanlight_broker.net.poller", "fanlight_broker.net.tcp", "fanlight_b
 
 # Without free lists, so that what is freed is gone: live counts are exact, and a sanitizer sees every use after it.
 DEBUG = [("FANLIGHT_DEBUG", "1"), ("CYTHON_USE_FREELISTS", "0")] if os.environ.get("FANLIGHT_DEBUG") == "1" else []
-OPTIMISE = ["-O0" if DEBUG else "-O3"]
+OPTIMISE = ["-O0" if DEBUG else os.environ.get("OPTIMISE", "-O3")]  # as in matchcore/setup.py
 
 # What the core is compiled with. Beside this folder in a checkout, where one pip command builds all before it installs
 # any; else it is installed.

@@ -30,8 +30,9 @@ OURS = {
     "fanlight-spark": ("pipeline", "fanlight_spark"),
     "fanlight-bench": ("bench", "fanlight_bench"),
 }
-# Its modules are few. Those of the others are taken from the checkout, if they were built there from the same bytes.
-COMPILED_ANEW = "fanlight-bench"
+# Small modules of the load generator. All others are taken from the checkout, if they were built there from the same
+# bytes.
+COMPILED_ANEW = ("histogram.pyx", "protocol.pyx", "shared_counters.pyx")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,7 @@ def build_all(work: Path, names: Iterable[str] = OURS) -> Built:
         with tarfile.open(archives[name]) as opened:
             opened.extractall(work / "unpacked", filter="data")
         unpacked = work / "unpacked" / archives[name].name.removesuffix(".tar.gz")
-        if name != COMPILED_ANEW:
-            take_compiled(folder, package, unpacked)
+        take_compiled(folder, package, unpacked)
         run(
             *build, "--wheel", "--outdir", work / "wheels", unpacked, CC=str(compiler), DIST_EXTRA_CONFIG=str(parallel)
         )
@@ -131,7 +131,7 @@ def take_compiled(folder: str, package: str, unpacked: Path) -> None:
     for name in ours(folder, package, ".pyx"):
         source = ROOT / folder / name
         made = source.with_suffix(".c"), source.with_suffix(suffix)
-        if all(file.exists() and file.stat().st_mtime > newest for file in made):
+        if source.name not in COMPILED_ANEW and all(file.exists() and file.stat().st_mtime > newest for file in made):
             copies = unpacked / name.replace(".pyx", ".c"), target / name.replace(".pyx", suffix)
             copies[1].parent.mkdir(parents=True, exist_ok=True)
             for file, copy in zip(made, copies, strict=True):  # the module last: it is younger than the translation

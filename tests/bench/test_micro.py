@@ -12,6 +12,8 @@ from fanlight_bench.micro import tables
 from fanlight_bench.micro.__main__ import BENCHES, OK, WORSE, WRONG, main
 from fanlight_bench.micro.case import Case, Effort, Group, measured, times
 
+pytestmark = pytest.mark.release
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 

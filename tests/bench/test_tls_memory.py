@@ -7,6 +7,8 @@ import pytest
 from fanlight_bench.tls_memory import LARGE_BYTES, main
 from tests import require
 
+pytestmark = pytest.mark.release
+
 CONNECTIONS = 100
 SLACK = 16 * 1024  # 1.6 MB in all: what an allocator takes at once
 # Under uvloop the buffer for what is sent is not charged (net/tls_memory.py), but for 1.5 times what is read of it. How

@@ -24,7 +24,7 @@ def options(tmp_path: Path) -> argparse.Namespace:
     return argparse.Namespace(rows=1_000, turns=1, quick=True, cores=2, set=[], folder=str(tmp_path))
 
 
-
+@pytest.mark.release
 def test_each_case_has_a_rate_and_each_baseline_a_ratio(shared: None, tmp_path: Path) -> None:
     report = measure(SPARKS, options(tmp_path))
     assert not list(tmp_path.iterdir())
@@ -50,7 +50,6 @@ def test_ways_that_do_not_agree_are_an_error(
     monkeypatch.setattr("fanlight_bench.pipeline.baselines.expression", lambda filter: "^nothing$")
     assert main(["--quick", "--only", "matching", "--folder", str(tmp_path), "--rows", "1000"]) == FAULTY
     assert re.search(r"rlike finds 0 matches, and not \d+", capsys.readouterr().err)
-
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from fanlight_bench.durable.brokers import KEEPERS, Keeper
 from fanlight_bench.durable.links import Crew
 from fanlight_bench.peers.peer import Up
 
+pytestmark = pytest.mark.release
+
 LONG = 60.0  # seconds within which a broker has stored or delivered a few messages
 MESSAGES = 300
 # One start for the two kinds of queue: RabbitMQ takes its time.

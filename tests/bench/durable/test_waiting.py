@@ -15,6 +15,8 @@ from fanlight_bench.durable.disk import BareSync, Device, Written
 from fanlight_bench.durable.rows import Bounds
 from fanlight_bench.load.speaker import Refused
 
+pytestmark = pytest.mark.release
+
 SMALL = Bounds(
     duration=0.05, warmup=0.01, fill_bytes=100_000, backlog=200, backlog_sessions=20, shared=200, shared_sessions=5,
     sessions=30, retained=40, restart_backlog=200,

@@ -13,6 +13,8 @@ from fanlight_bench.peers.contenders import CONTENDERS, peers
 from fanlight_bench.peers.peer import Peer, free_ports, served
 from tests.require import command
 
+pytestmark = pytest.mark.release
+
 PEERS = peers()
 # The rest is for `make bench-peers` to install, not for the tests to need.
 THERE = [peer for peer in PEERS if peer.program() is not None]

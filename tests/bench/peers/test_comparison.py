@@ -16,6 +16,8 @@ from fanlight_bench.peers.peer import PATH
 from fanlight_bench.peers.plan import PlannedScenario
 from tests.require import command
 
+pytestmark = pytest.mark.release
+
 SHORT = ["--rounds", "2", "--duration", "0.1", "--warmup", "0.05"]
 
 
