@@ -53,7 +53,7 @@ def slowness(client: Client) -> str | None:
         return "holds publishers back"
     if dropped_of(client):
         return "messages were dropped"
-    if 2 * (outbox.size + outbox.awaiting_credit) > outbox.limit:
+    if outbox.half_full:
         return "outbox more than half full"
     return None
 

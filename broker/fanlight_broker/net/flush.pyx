@@ -106,7 +106,7 @@ cdef class SocketSink(Sink):
             if outbox.refill and outbox.size == 0 and not self.closing and not outbox.sits_out \
                     and outbox.delivery.first_owing(outbox.ledger.now) is not None:
                 self.sit_out()    # what there is to get waits as well
-        if (2 * (outbox.size + outbox.awaiting_credit) > outbox.limit) != self.behind:
+        if outbox.over_half(0) != self.behind:
             self.behind = not self.behind
             if self.behind:
                 outbox.ledger.attention.append(outbox)    # the core shows who falls behind

@@ -83,6 +83,10 @@ cdef class Outbox(Frames):
             return False
         return self.ledger.used + size <= self.ledger.limit or after <= self.small
 
+    cdef inline bint over_half(self, Py_ssize_t more) noexcept:
+        """Is more than half of its limit taken, with so many bytes more?"""
+        return 2 * (self.size + self.awaiting_credit + more) > self.limit
+
     cdef bint holds_back(self, Outbox publisher) noexcept
     cdef bint make_room(self, Py_ssize_t size) except -1
     cdef bint has_room(self, Py_ssize_t size) except -1

@@ -65,6 +65,11 @@ cdef class Outbox:
         self.small = SMALL_OUTBOX - LET_IN if self.policy_code == PAUSE else SMALL_OUTBOX
         self.patient = self.policy_code == PAUSE    # the core may allow it to others, too
 
+    @property
+    def half_full(self):
+        """Is more than half of its limit taken?"""
+        return self.over_half(0)
+
     # -- putting in -------------------------------------------------------------------------------------------------
 
     def write(self, bytes frame not None):

@@ -29,12 +29,6 @@ cdef enum:
     LATE_BODY = 256    # bytes, from which on a body is shared by those whose outbox is full: a reference costs less
 
 
-cdef inline bint half_full(Outbox outbox, Py_ssize_t more) noexcept:
-    """Is it more than half full only with so many bytes more?"""
-    cdef Py_ssize_t used = outbox.size + outbox.awaiting_credit
-    return 2 * used <= outbox.limit < 2 * (used + more)
-
-
 @cython.no_gc
 cdef class Members(Consumers):
     cdef int renew_consumer(self, Target member) except -1:
@@ -266,7 +260,7 @@ cdef class Target:
         memcpy(PyBytes_AS_STRING(frame), variant.head, variant.head_size)
         memcpy(PyBytes_AS_STRING(frame) + variant.head_size, variant.body, variant.body_size)
         self.extras.waiting.append(frame)
-        if half_full(self.direct, WAITING_OBJECT + size):
+        if not self.direct.over_half(0) and self.direct.over_half(WAITING_OBJECT + size):
             self.direct.ledger.attention.append(self.direct)    # nothing is flushed, which would see it: net.flush
         self.direct.awaiting_credit += WAITING_OBJECT + size
         self.direct.ledger.used += WAITING_OBJECT + size
