@@ -1,19 +1,19 @@
 """The sessions of one namespace, by client identifier, and by place: to go through very many in several turns.
 
-A session keeps its place while it is there, and a place that is free is used again. So what is there from the first
+A session keeps its place while it is there (numbered.py). So what is there from the first
 step to the last is found, once, whatever begins and ends meanwhile, and nothing is copied.
 """
 
 from collections.abc import Iterator
 
+from fanlight_broker.core.numbered import Numbered
 from fanlight_broker.core.subscriber import Session
 
 
 class SessionTable:
     def __init__(self) -> None:
         self._by_name: dict[str, Session] = {}
-        self._places: list[Session | None] = []
-        self._free: list[int] = []
+        self._places = Numbered[Session]()
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -24,27 +24,21 @@ class SessionTable:
     @property
     def things(self) -> tuple[object, ...]:
         """The large objects that the garbage collector would look at (wire/hidden.pxd)."""
-        return self._by_name, self._places, self._free
+        return self._by_name, self._places.rows, self._places.free
 
     def get(self, name: str) -> Session | None:
         return self._by_name.get(name)
 
     def put(self, session: Session) -> None:
         self._by_name[session.name] = session
-        if self._free:
-            session.place = self._free.pop()
-            self._places[session.place] = session
-        else:
-            session.place = len(self._places)
-            self._places.append(session)
+        session.place = self._places.put(session)
 
     def remove(self, session: Session) -> None:
         """Take one out, of which the name may be another one's by now."""
         if self._by_name.get(session.name) is session:
             del self._by_name[session.name]
         if session.place >= 0:
-            self._places[session.place] = None
-            self._free.append(session.place)
+            self._places.remove(session.place)
             session.place = -1
 
     def rename(self, session: Session, name: str) -> None:
@@ -53,6 +47,7 @@ class SessionTable:
 
     def from_place(self, place: int, places: int) -> tuple[list[Session], int | None]:
         """The sessions at so many places, and where to continue; None at the end."""
-        end = min(place + places, len(self._places))
-        found = [each for each in self._places[place:end] if each is not None]
-        return found, end if end < len(self._places) else None
+        rows = self._places.rows
+        end = min(place + places, len(rows))
+        found = [each for each in rows[place:end] if each is not None]
+        return found, end if end < len(rows) else None

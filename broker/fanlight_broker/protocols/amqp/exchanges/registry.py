@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from fanlight_broker.core.numbered import Numbered
 from fanlight_broker.protocols.amqp.errors import AmqpError
 from fanlight_broker.protocols.amqp.exchanges.arguments import Arguments, frozen, nbytes_of, thawed
 from fanlight_broker.protocols.amqp.exchanges.exchange import (
@@ -65,8 +66,7 @@ class Exchanges:
         self._limits = limits
         self._exchanges: dict[str, AmqpExchange] = {}
         self._queues: dict[str, Destination] = {}  # those with bindings
-        self._by_number: list[Destination | None] = []
-        self._free: list[int] = []
+        self._numbered = Numbered[Destination]()
         self._alternates: dict[str, set[AmqpExchange]] = {}  # by the name that they name, whether it is there or not
         self._kept = KeptAnswers(limits.kept_max)
         self.bindings_count = 0
@@ -75,7 +75,7 @@ class Exchanges:
             self._begin(name, type, durable=True)
         if topics is not None:
             shared = self._exchanges[SHARED]
-            shared.table = SharedTable(self._by_number, limits, topics, shared.bound)
+            shared.table = SharedTable(self._numbered.rows, limits, topics, shared.bound)
             shared.is_shared = True
 
     # -- exchanges --------------------------------------------------------------------------------------------------
@@ -139,12 +139,12 @@ class Exchanges:
     ) -> AmqpExchange:
         nbytes = _exchange_bytes(type, arguments)
         self._check_room(nbytes)
-        table = table_of(type, arguments, self._by_number, self._limits)
+        table = table_of(type, arguments, self._numbered.rows, self._limits)
         exchange = AmqpExchange(
             name, 0, type, table, durable=durable, auto_delete=auto_delete, internal=internal, arguments=arguments,
             delayed=type == DELAYED,
         )
-        self._number(exchange)
+        exchange.number = self._numbered.put(exchange)
         self._exchanges[name] = exchange
         self.nbytes += nbytes
         if exchange.alternate is not None:
@@ -191,7 +191,7 @@ class Exchanges:
             del self._exchanges[exchange.name]
             self._leave_alternate(exchange)
             self.nbytes -= _exchange_bytes(exchange.type, exchange.arguments)
-            self._release(exchange)
+            self._numbered.remove(exchange.number)
             if exchange.durable:
                 self._keeper.exchange_ended(exchange)
 
@@ -220,20 +220,6 @@ class Exchanges:
 
     def _too_many(self, limit: str) -> AmqpError:
         return AmqpError(ReplyCode.PRECONDITION_FAILED, f"vhost '{self.vhost}' has at most {limit}")
-
-    # -- numbers ----------------------------------------------------------------------------------------------------
-
-    def _number(self, destination: Destination) -> None:
-        if self._free:
-            destination.number = self._free.pop()
-            self._by_number[destination.number] = destination
-        else:
-            destination.number = len(self._by_number)
-            self._by_number.append(destination)
-
-    def _release(self, destination: Destination) -> None:
-        self._by_number[destination.number] = None
-        self._free.append(destination.number)
 
     # -- bindings ---------------------------------------------------------------------------------------------------
 
@@ -309,12 +295,12 @@ class Exchanges:
         self._check_room(nbytes)
         is_new = not isinstance(destination, AmqpExchange) and destination.name not in self._queues
         if is_new:
-            self._number(destination)
+            destination.number = self._numbered.put(destination)
         try:
             source.table.add(destination, key, asked)
         except AmqpError:
             if is_new:
-                self._release(destination)
+                self._numbered.remove(destination.number)
             raise
         if is_new:
             self._queues[destination.name] = destination
@@ -355,7 +341,7 @@ class Exchanges:
             self._keeper.unbound(_binding(source, destination, entry))
         if not isinstance(destination, AmqpExchange) and not destination.sources:
             del self._queues[destination.name]
-            self._release(destination)
+            self._numbered.remove(destination.number)
 
     # -- messages ---------------------------------------------------------------------------------------------------
 
@@ -392,7 +378,7 @@ class Exchanges:
         """
         if not numbers and exchange.alternate is not None:
             return None
-        found = [self._by_number[number] for number in numbers]
+        found = [self._numbered.rows[number] for number in numbers]
         if any(each is None or each.is_exchange for each in found):
             return None
         return tuple(each.name for each in found if each is not None)
