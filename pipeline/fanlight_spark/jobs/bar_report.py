@@ -2,15 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from fanlight_spark.jobs import charts
 from fanlight_spark.jobs.command import counted
+from fanlight_spark.jobs.local_time import local
 from fanlight_spark.jobs.report import Report
 
 SHOWN: Final = 6  # keys that get a chart
@@ -61,9 +60,8 @@ def page_of(title: str, about: str, counts: Counts, bars: int, keys: int, refres
 def draw(page: Report, keys: list[str], bars: Iterable[Any], zone: str = "UTC") -> None:
     """Candles of these keys, of bars from the oldest to the newest."""
     rows: dict[str, list[charts.Candle]] = {key: [] for key in keys}
-    there = ZoneInfo(zone)
     for row in bars:
-        label = f"{row.start.replace(tzinfo=UTC).astimezone(there):%Y-%m-%d %H:%M:%S}"
+        label = f"{local(row.start, zone):%Y-%m-%d %H:%M:%S}"
         label = label.removesuffix(":00").removesuffix(" 00:00")
         volume = None if row.volume is None else float(row.volume)
         rows[row.key].append(charts.Candle(label, row.open, row.high, row.low, row.close, volume))

@@ -15,6 +15,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from fanlight_spark.bars import Every
+from fanlight_spark.decoding.times import zone_of
 
 Stretch = tuple[datetime, datetime]
 HOURS: Final = 24
@@ -26,9 +27,9 @@ QUARTER: Final = timedelta(minutes=15)
 def zone_named(text: str) -> str:
     """The type of an argument."""
     try:
-        ZoneInfo(text)
-    except (KeyError, ValueError, OSError):
-        raise ArgumentTypeError(f"{text!r} is no time zone, such as America/New_York") from None
+        zone_of(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
     return text
 
 
