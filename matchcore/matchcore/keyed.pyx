@@ -220,7 +220,8 @@ cdef class KeyedSearch:
         return least
 
     def answer(self, bytes topic not None, uint32_t bits, IdAnswers answers not None):
-        """What is kept for the smallest id, which is counted; the id itself, if nothing is; None: there is none.
+        """What the answers hold for the smallest id that matches, or the id itself if they hold nothing for it. The id
+        is counted as used. None if no id matches.
 
         It is `least` and a look into the answers in one call. Ids are below the size of the answers.
         """

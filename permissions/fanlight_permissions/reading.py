@@ -58,7 +58,7 @@ def file_text(path: Path, bytes_max: int, pause: Callable[[], None] = never) -> 
                 done += len(raw)
                 lines += raw.count(b"\n")
                 pause()
-            kept, raw = len(decoder.getstate()[0]), b""
+            kept = len(decoder.getstate()[0])
             pieces.append(decoder.decode(b"", final=True))
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror}") from None

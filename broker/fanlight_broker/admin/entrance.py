@@ -89,10 +89,6 @@ class Entrance:
         return _Waiting(self, address, left)
 
     @property
-    def loading(self) -> bool:
-        return self._loading is not None
-
-    @property
     def malformed(self) -> int:
         return self.server.malformed if self.server is not None else 0
 

@@ -27,7 +27,7 @@ AT_ONCE: Final = 4_096  # ids
 ROWS_AT_ONCE: Final = 128
 CLIENTS_AT_ONCE: Final = 1_024  # clients, or subscriptions of one
 
-ALIKE: Final = 5  # names of other clients, where there is none of the one asked for
+ALIKE: Final = 5  # names of other clients that are shown, if no client has the name that was asked for
 LOOKED_AT: Final = 4_096  # subscriptions that may be near: some 60 ms, in steps
 
 
@@ -169,7 +169,7 @@ def explain_client(
     broker: Namespace, topic: bytes, syntax: str, client: str, reached: Reached, limit: int, fields: FieldValues | None
 ) -> Slices:
     """Why the subscriptions of the clients of this name or number are not reached."""
-    connected = matching = others = 0
+    matching = others = 0
     rows: list[View] = []
     notes: list[str] = []
     alike: dict[str, None] = {}

@@ -326,7 +326,7 @@ def test_a_path_is_closed_by_what_denies_it(
 
 @pytest.mark.parametrize("rules", [[], [deny("publish", "a/b", user="p")], [deny("publish", "x", user="p")]])
 def test_a_delayed_message_is_led_to_no_topic_that_its_publisher_was_not_asked_about(rules: list[object]) -> None:
-    """Between its publication and its time, when its publisher may be gone. Nobody is told, and nothing is denied."""
+    """The exchange is bound between publication and due time. The publisher gets no error, and no denial is counted."""
     ends = Ends(*rules)
     assert delayed_and_led_to_topics_meanwhile(ends) == []
 
