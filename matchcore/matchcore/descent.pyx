@@ -67,7 +67,7 @@ cdef bint _reaches(const Trie* trie, const Question* question, uint32_t count, u
     if count <= question.prefix:
         return True
     parts = parts_of(question.tokens, count)
-    return tokens_take(question.tokens, count, parts.prefix, parts.suffix, True, words, depth)
+    return tokens_take(question.tokens, count, parts.prefix, parts.suffix, True, words, depth, NULL)
 
 
 cdef bint _is_below_another(const Trie* trie, uint32_t n) noexcept nogil:

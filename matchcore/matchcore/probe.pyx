@@ -117,7 +117,7 @@ cdef inline bint _takes(const Batch* batch, const uint32_t* record, uint32_t hea
         if head & RECORD_VERIFY:
             return not record[4] & ~topic.bloom and tokens_take(
                 &record[5], record[2] & 0xFFFF, record[2] >> 16, record[3], head & RECORD_MANY,
-                topic.ids, topic.count,
+                topic.ids, topic.count, topic.occurrences,
             )
         if n == 0:
             return True

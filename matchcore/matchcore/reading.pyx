@@ -9,6 +9,7 @@ from matchcore.scan cimport Tail, cut_word, hash_text, separators, tail_of
 from matchcore.syntax cimport MQTT, scan_topic, separator_of
 from matchcore.table cimport table_prefetch
 from matchcore.topic cimport bloom_bit
+from matchcore.verify cimport occurrences_forget
 from matchcore.words cimport Word, words_seek
 
 cdef enum:
@@ -25,6 +26,7 @@ cdef int _slowly(
         return -1
     topic.count = count
     topic.bloom = 0
+    occurrences_forget(topic.occurrences)
     topic.dollar = count != 0 and topic.tokens[0].size != 0 and text[0] == c"$"
     topic.hash = hash_text(text, size, separator_of(syntax), secret)
     if words != NULL:
@@ -76,6 +78,7 @@ cdef int topic_read(
     count += 1
     topic.count = count
     topic.bloom = 0
+    occurrences_forget(topic.occurrences)
     topic.dollar = text[0] == c"$"
     if words == NULL:
         return count

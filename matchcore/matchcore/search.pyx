@@ -119,7 +119,7 @@ cdef int _emit(
         column = &of_block[columns[i]]
         if column.flags & TO_VERIFY and not tokens_take(
             column_tokens(pool, column), column.count, column.prefix, column.suffix, column.flags & HAS_MANY,
-            topic.ids, topic.count,
+            topic.ids, topic.count, topic.occurrences,
         ):
             continue
         found.items[size] = column.slot

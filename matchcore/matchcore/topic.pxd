@@ -7,6 +7,7 @@ from matchcore.allocator cimport Allocator, deallocate, allocate
 from matchcore.bitmap cimport Row
 from matchcore.positions cimport DEPTH
 from matchcore.syntax cimport Token
+from matchcore.verify cimport Occurrences, occurrences_forget
 
 cdef enum:
     GROUPS = 2 * DEPTH + 2   # constraints of a topic: left and right positions, length, any
@@ -32,6 +33,7 @@ cdef struct Topic:
     Group* groups            # the rest is the pool's
     const Row** rows_of_groups
     uint32_t* cursors
+    Occurrences* occurrences  # see verify.pxd
     uint32_t words           # for which there is room
     size_t size              # bytes of the one allocation
 
@@ -41,11 +43,16 @@ cdef inline int topic_init(Topic* topic, Allocator* allocator, uint32_t words) n
     cdef char* block
     topic.words = words
     topic.size = words * (sizeof(Token) + 8 + 12) + GROUPS * sizeof(Group) + rows * (sizeof(Row*) + 4)
+    topic.size += sizeof(Occurrences)
     block = <char*> allocate(allocator, topic.size)
-    topic.tokens = <Token*> block
+    topic.tokens = NULL
     if block == NULL:
         return -1
     # In the order of their alignment.
+    topic.occurrences = <Occurrences*> block
+    occurrences_forget(topic.occurrences)
+    block += sizeof(Occurrences)
+    topic.tokens = <Token*> block
     block += words * sizeof(Token)
     topic.groups = <Group*> block
     block += GROUPS * sizeof(Group)
@@ -61,8 +68,8 @@ cdef inline int topic_init(Topic* topic, Allocator* allocator, uint32_t words) n
 
 
 cdef inline void topic_free(Topic* topic, Allocator* allocator) noexcept nogil:
-    deallocate(allocator, topic.tokens, topic.size)
-    topic.tokens = NULL
+    deallocate(allocator, topic.occurrences, topic.size)
+    topic.occurrences = NULL
 
 
 # One of 32, as its id has it.
@@ -74,6 +81,7 @@ cdef inline uint32_t bloom_bit(uint32_t id) noexcept nogil:
 cdef inline void topic_forget_words(Topic* topic) noexcept nogil:
     cdef uint32_t i
     topic.bloom = 0
+    occurrences_forget(topic.occurrences)
     for i in range(topic.count):
         topic.ids[i] = topic.rows[i] = 0
         topic.positions[i] = 0

@@ -133,3 +133,40 @@ def test_the_secrets_of_the_hashes_are_drawn_in_each_process() -> None:
     assert [len(numbers) for numbers in drawn] == [68, 68]
     assert not set(drawn[0]) & set(drawn[1])
     assert all(number % 2 and number > 2**32 for numbers in drawn for number in numbers)
+
+
+def reaches(text: str, topic: str) -> bool:
+    """What `matches` says, for several hashes over a long topic: the positions that each word of the filter leaves."""
+    words = topic.split(".")
+    left = {0}
+    for token in text.split("."):
+        if token == "#":
+            left = set(range(min(left, default=len(words) + 1), len(words) + 1))
+        else:
+            left = {at + 1 for at in left if at < len(words) and token in ("*", words[at])}
+    return len(words) in left
+
+
+@tunings
+@pytest.mark.parametrize("seed", range(3))
+def test_segments_that_fit_nearly_everywhere(seed: int, tuning: dict[str, int]) -> None:
+    drawn = random.Random(seed)
+
+    def run(letters: str, most: int) -> list[str]:
+        """A word again and again, with few others in between."""
+        return [drawn.choice(letters) if drawn.random() < 0.1 else letters[0] for _ in range(drawn.randint(1, most))]
+
+    filters = []
+    for _ in range(150):
+        inside = [*run("ab*", 40), "#", *run("abc", 20)] if drawn.random() < 0.5 else run("*ab", 30)
+        filters.append(".".join([*drawn.choice([[], run("ab", 2)]), "#", *inside, "#", *run("ab", 2)[:1]]))
+    filters = sorted({text.removesuffix(drawn.choice([".a", ".b"])) for text in filters})
+    index = filled(filters, tuning)
+    topics = [run("ab", 60) + run("abcd", 68) for _ in range(30)] + [["a"] * 127 + [end] for end in "abd"]
+    matching = 0
+    for topic in (".".join(words) for words in topics):
+        found = tuple(id for id, text in enumerate(filters) if reaches(text, topic))
+        assert index.match(topic) == found
+        assert index.match_any(topic) == bool(found)
+        matching += len(found)
+    assert 0 < matching < len(filters) * len(topics)
