@@ -80,10 +80,14 @@ class Marks:
         """The least recently used first."""
         return (Mark(*key, *progress.place) for key, progress in self._known.items())
 
-    def find(self, mark: Mark) -> Mark | None:
-        """How far its producer is now; None: it is not known any more."""
-        found = self._known.get(mark[:2])
-        return Mark(*mark[:2], *found.place) if found is not None else None
+    def producers(self) -> list[tuple[str, str]]:
+        """Users and producers, the least recently used first: for `find`, while marks advance."""
+        return list(self._known)
+
+    def find(self, producer: tuple[str, str]) -> Mark | None:
+        """How far a user's producer is now; None: it is not known any more."""
+        found = self._known.get(producer)
+        return Mark(*producer, *found.place) if found is not None else None
 
     def check(self, mark: Mark, client: Client) -> None:
         """Raises NotPermitted if another connected client uses the producer of this mark."""

@@ -69,13 +69,15 @@ class Rechecking:
                 break
 
     def _everybody(self) -> Iterator[None]:
-        """A step for each thing that is asked about. There may be a million: the lists alone are made at once."""
-        clients, sessions, queues = list(self._clients), list(self._sessions), list(self._queues)
+        """A step for each thing that is asked about. There may be a million sessions: no list of them is made."""
+        clients, queues = list(self._clients), list(self._queues)
         for client in clients:
             if client.number in self._clients:
                 yield from self._client(client)
-        for session in sessions:
-            if not session.ended and not session.connected:
+        for session in self._sessions.in_pieces():
+            if session is None or session.connected:
+                yield
+            else:
                 yield from self._subscriptions(session.subscriber)
         for consumer in chain.from_iterable(list(queue.consumers.values()) for queue in queues):
             if consumer.window in consumer.queue.consumers:

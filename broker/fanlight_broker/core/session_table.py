@@ -5,9 +5,12 @@ step to the last is found, once, whatever begins and ends meanwhile, and nothing
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 from fanlight_broker.core.numbered import Numbered
 from fanlight_broker.core.subscriber import Session
+
+PIECE: Final = 256  # places that are looked at at once
 
 
 class SessionTable:
@@ -51,3 +54,14 @@ class SessionTable:
         end = min(place + places, len(rows))
         found = [each for each in rows[place:end] if each is not None]
         return found, end if end < len(rows) else None
+
+    def in_pieces(self) -> Iterator[Session | None]:
+        """Every session, for whoever goes through them in many turns. None: a piece of places had none."""
+        place: int | None = 0
+        while place is not None:
+            found, place = self.from_place(place, PIECE)
+            if not found:
+                yield None
+            for session in found:
+                if not session.ended:  # since the piece was looked at
+                    yield session

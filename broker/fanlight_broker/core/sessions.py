@@ -79,7 +79,7 @@ class Sessions:
         self._round: list[Session] = []  # whose queues are still to be searched for expired messages
         self._table = SessionTable()
         self._place: int | None = None  # where the round of searches goes on
-        self.from_place = self._table.from_place
+        self.from_place, self.in_pieces = self._table.from_place, self._table.in_pieces
         self._away = AwaySessions()
 
     def __len__(self) -> int:

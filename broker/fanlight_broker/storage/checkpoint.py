@@ -142,8 +142,8 @@ class Checkpoint:
         for declaration in broker.declarations:
             store.restate_declaration(declaration)
             yield
-        for known in list(broker.marks):
-            mark = broker.marks.find(known)
+        for producer in broker.marks.producers():
+            mark = broker.marks.find(producer)
             if mark is not None:
                 store.restate_mark(mark)
                 yield
@@ -155,10 +155,10 @@ class Checkpoint:
             if not queue.inside.origin.ended:
                 store.restate_queue(queue)
                 yield
-        for session in list(home.sessions):
-            if not session.ended:
+        for session in home.sessions.in_pieces():
+            if session is not None:
                 yield from store.restate_session(session)
-                yield
+            yield
         for id in range(home.retained.places):
             entry = home.retained.entry(id)
             if entry is not None and not entry.own:

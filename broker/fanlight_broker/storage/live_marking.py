@@ -71,8 +71,9 @@ class LiveMarking:
                 mark_due(live, home.delayed.table, place, PLACES)
                 yield
         # A namespace that has begun since then has nothing that is older than its beginning.
-        for session in chain.from_iterable(list(home.sessions) for home in homes):
-            if journal_of(session) is not None:
-                mark_waiting(live, session.window.queue)
-            mark_flights(live, session.window)
+        for session in chain.from_iterable(home.sessions.in_pieces() for home in homes):
+            if session is not None:
+                if journal_of(session) is not None:
+                    mark_waiting(live, session.window.queue)
+                mark_flights(live, session.window)
             yield

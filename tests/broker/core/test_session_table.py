@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from fanlight_broker.core import session_table
 from fanlight_broker.core import sessions as sessions_module
 from fanlight_broker.core.session_table import SessionTable
 from tests.broker.protocols.mqtt.world import World
@@ -67,3 +68,21 @@ def test_expired_messages_are_searched_for_in_all_sessions_by_and_by(monkeypatch
     for _ in range(6):
         world.broker.sessions.sweep(world.broker.ledger.now + 10.0)
     assert sum(len(queue) for queue in queues) == 0
+
+
+def test_sessions_go_by_in_pieces_and_a_piece_without_one_is_a_step_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_table, "PIECE", 4)
+    world = World()
+    sessions = world.broker.sessions
+    for number in range(14):
+        world.connect(f"client {number}", session_expiry_interval=100)
+    all_of_them = list(sessions)
+    for session in all_of_them[4:8]:  # a whole piece
+        sessions.end(session, world.now)
+    found: list[str | None] = []
+    for each in sessions.in_pieces():
+        found.append(each.name if each is not None else None)
+        if each is all_of_them[0]:
+            sessions.end(all_of_them[1], world.now)  # of the piece that was looked at
+            sessions.end(all_of_them[9], world.now)
+    assert found == [*("client 0", "client 2", "client 3"), None, *(f"client {each}" for each in (8, 10, 11, 12, 13))]
