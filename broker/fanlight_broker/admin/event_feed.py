@@ -123,8 +123,11 @@ class EventFeed(Overhearing):
             self._take(OF_THE_AUDIT[kind], {"event": kind, **keys})
 
     def _take(self, kind: str, keys: dict[str, Any]) -> None:
-        data = {name: shown(value) for name, value in keys.items() if name not in LEFT_OUT}
-        data["time"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        data = {
+            name: value if type(value) is int or (type(value) is str and len(value) <= TEXT_MAX) else shown(value)
+            for name, value in keys.items() if name not in LEFT_OUT
+        }
+        data["time"] = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")  # strftime: 6 times
         self.add(kind, data)
 
     def add(self, kind: str, data: dict[str, Any]) -> None:

@@ -80,8 +80,8 @@ class Broker(Namespace):
         self._trail: SubscriptionTrail | None = None
         self._tracing: MessageTracer | None = None
         super().__init__("", limits, Common(
-            ledger, Standstills(ledger), turns, LoginTurns(ledger, next_turn, limits.logins_percent), Variants(),
-            shares, flow, paces,
+            ledger, Standstills(ledger), turns, LoginTurns(ledger, next_turn, limits.logins_percent, later),
+            Variants(), shares, flow, paces,
             Marks(limits, shares, lambda number: number in self.everybody.by_number), Acknowledgements(flow),
             Declarations(), self.everybody, self.finish, self.home_of, later, wall,
         ), Unrestricted() if permissions is None else permissions)

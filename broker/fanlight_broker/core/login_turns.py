@@ -9,14 +9,16 @@ if it passes many messages in a millisecond, in one round or in several short on
 `logins_percent` of the time, and all together one login in a round. Where nothing but logins is under way, as many are
 done as arrive: a fleet that comes back after a restart does not wait.
 
-One look at the loop lasts that long, after a login. Nothing is measured while nobody logs in. No clock here: the
-ledger's is used, and without one nobody waits.
+One look at the loop lasts that long, after a login: it ends in the first round behind a timer, so that a loop that has
+nothing else to do sleeps meanwhile. Nothing is measured while nobody logs in. No clock here: the ledger's is used, and
+without one nobody waits.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, Final
 
+from fanlight_broker.core.flow import Later
 from fanlight_broker.wire.ledger import Ledger
 
 LOGIN_SECONDS: Final = 0.000_5  # of the loop, for one connection from its accept to its end, at least; without TLS
@@ -34,18 +36,23 @@ Login = Callable[[], Any]
 class LoginTurns:
     """soon     calls a function in the loop's next round
     percent  of the loop's time, for one address while it is crowded; 100: nobody waits
+    later    calls a function after so many seconds; without it, each round asks whether a look at the loop is over
     """
 
-    def __init__(self, ledger: Ledger, soon: Callable[[Login], Any], percent: int) -> None:
+    def __init__(
+        self, ledger: Ledger, soon: Callable[[Login], Any], percent: int, later: Later | None = None
+    ) -> None:
         self.percent = percent
         self.waited = 0  # logins that had to
         self.crowded = False  # the loop, when it was looked at last
         self._ledger = ledger
         self._soon = soon
+        self._later = later
         self._lines: OrderedDict[str, dict[Hashable, Login]] = OrderedDict()  # by address, in the order of their turns
         self._place_of: dict[Hashable, str] = {}  # of those that wait
         self._next: OrderedDict[str, float] = OrderedDict()  # by address: when its next login may be done
         self._expected = False  # a round has been asked for
+        self._timed = False  # a timer runs, for the end of a look
         self._round: tuple[float, int, int] | None = None  # of the round that is looked at: its begin, and counts then
         self._looked_at = 0.0
 
@@ -96,6 +103,19 @@ class LoginTurns:
             self._expected = True
             self._soon(self._next_round)
 
+    def _end_look(self) -> None:
+        """Come back when a look has lasted long enough. Those who wait are served in each round until then."""
+        if self._later is None or self._lines:
+            self._look_again()
+        elif not self._timed:
+            self._timed = True
+            self._later(LOOK_AT_SECONDS, self._time_is_over)
+
+    def _time_is_over(self, now: float) -> None:
+        self._timed = False
+        if not self._expected:
+            self._next_round()
+
     def _next_round(self) -> None:
         self._expected = False
         clock = self._ledger.clock
@@ -118,7 +138,7 @@ class LoginTurns:
             self._round = None
         else:
             self._round = begun or self._begin(now)
-            self._look_again()
+            self._end_look()
 
     def _begin(self, now: float) -> tuple[float, int, int]:
         return now, self._ledger.messages_in + self._ledger.messages_out, self._ledger.bytes_out

@@ -3,12 +3,14 @@
 The loop is the test's: a round takes a millisecond, and each login that it does half a millisecond more.
 """
 
+from collections.abc import Callable
 from typing import Any
 
-from fanlight_broker.core.login_turns import LOGIN_SECONDS
+from fanlight_broker.core.login_turns import LOGIN_SECONDS, LOOK_AT_SECONDS, LOOK_BYTES, LoginTurns
 from fanlight_broker.protocols.mqtt.codec import encode
 from fanlight_broker.protocols.mqtt.packets import Publish, Subscribe, Subscription
 from fanlight_broker.protocols.mqtt.version import V3
+from fanlight_broker.wire.ledger import Ledger
 from tests.broker.protocols.mqtt.world import Peer, World, connect
 
 ROUND_SECONDS = 0.001
@@ -166,3 +168,43 @@ def test_a_hundred_percent_lets_nobody_wait() -> None:
     loop.come(GREEDY, 50)
     loop.round()
     assert loop.logins == 51
+
+
+def test_a_login_on_a_loop_with_nothing_else_to_do_lets_it_sleep() -> None:
+    """Rounds that only ask whether a look is over would take a millisecond of the processor for each login."""
+    soon, timers = list[Callable[[], None]](), list[Callable[[float], None]]()
+    ledger = Ledger(1_000, lambda: None, 1_000)
+    now = 0.0
+    ledger.clock = lambda: now
+    turns = LoginTurns(ledger, soon.append, 5, lambda seconds, then: timers.append(then))
+    assert turns.enter("who", "192.0.2.1", lambda: None)
+    rounds = 0
+    while soon or timers:  # a timer ends before its time, which a loop with milliseconds for a clock does
+        if soon:
+            soon.pop()()
+        else:
+            now += LOOK_AT_SECONDS * 0.6
+            timers.pop()(now)
+        rounds += 1
+    assert rounds == 3
+    assert not turns.crowded
+
+
+def test_messages_that_come_while_it_sleeps_are_seen() -> None:
+    soon, timers = list[Callable[[], None]](), list[Callable[[float], None]]()
+    ledger = Ledger(1_000, lambda: None, 1_000)
+    now = 0.0
+    ledger.clock = lambda: now
+    turns = LoginTurns(ledger, soon.append, 5, lambda seconds, then: timers.append(then))
+    turns.enter("who", "192.0.2.1", lambda: None)
+    soon.pop()()
+    ledger.count_out(LOOK_BYTES)
+    now += LOOK_AT_SECONDS
+    timers.pop()(now)
+    assert turns.crowded
+    served = list[str]()
+    assert not turns.enter("next", "192.0.2.1", lambda: served.append("next"))
+    assert soon, "who waits is served in the loop's rounds, not behind a timer"
+    while not served:
+        now += LOGIN_SECONDS
+        soon.pop()()

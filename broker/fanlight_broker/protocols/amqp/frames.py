@@ -38,7 +38,7 @@ class RawFrame(NamedTuple):
     payload: bytes
 
 
-def encode_frame(type: FrameType, channel: int, payload: bytes) -> bytes:
+def encode_frame(type: int, channel: int, payload: bytes) -> bytes:
     return HEAD.pack(type, channel, len(payload)) + payload + FRAME_END_OCTET
 
 

@@ -9,6 +9,7 @@ empty one: start-ok has no place for it.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final
 
 from fanlight_broker import __version__
@@ -88,13 +89,13 @@ class AmqpHandshake(ProtocolConnection):
             return
         self.lane.greeted = True
         self.phase = Phase.START
-        self.send_first(first.ConnectionStart(0, 9, SERVER_PROPERTIES, " ".join(self._mechanisms).encode(), b"en_US"))
+        self.outbox.write(start_frame(self._mechanisms))
 
     # -- login ------------------------------------------------------------------------------------------------------
 
     @property
     def _mechanisms(self) -> tuple[str, ...]:
-        return offered(self.transport.certified, self.transport.offers())
+        return offered(bool(self.transport.certified), self.transport.offers())
 
     def on_start_ok(self, method: first.ConnectionStartOk, now: float) -> None:
         self._properties = dict(method.client_properties)
@@ -157,7 +158,7 @@ class AmqpHandshake(ProtocolConnection):
         self._identity, self.login = identity, identity.user or identity.label
         self.state = ConnectionState.AWAITING
         self.phase = Phase.TUNE
-        self.send_first(first.ConnectionTune(CHANNEL_MAX, FRAME_MAX, self.options.heartbeat_seconds))
+        self.outbox.write(tune_frame(self.options.heartbeat_seconds))
 
     # -- a new secret -----------------------------------------------------------------------------------------------
 
@@ -212,6 +213,18 @@ class AmqpHandshake(ProtocolConnection):
         frames = self.options.message_bytes_max // (self.frame_max - 8) + 2
         self.outbox.frame_max = self.options.message_bytes_max + 8 * frames + FRAME_MAX
         self.phase = Phase.OPEN
+
+
+@lru_cache(maxsize=16)
+def start_frame(mechanisms: tuple[str, ...]) -> bytes:
+    """It says the same to all who are offered the same."""
+    names = " ".join(mechanisms).encode()
+    return method_frame(0, first.ConnectionStart(0, 9, SERVER_PROPERTIES, names, b"en_US"))
+
+
+@lru_cache(maxsize=16)
+def tune_frame(heartbeat_seconds: int) -> bytes:
+    return method_frame(0, first.ConnectionTune(CHANNEL_MAX, FRAME_MAX, heartbeat_seconds))
 
 
 def refused_secret() -> AmqpError:

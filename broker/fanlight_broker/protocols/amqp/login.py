@@ -1,6 +1,6 @@
 """SASL mechanisms in connection.start-ok: what a response says, for the broker's own authentication (1.4.2.3)."""
 
-from collections.abc import Collection
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from fanlight_broker.core.errors import AuthenticationFailed
@@ -21,13 +21,14 @@ class AmqpCredentials(NamedTuple):
 NOBODY: Final = AmqpCredentials(None, None)  # by a certificate, or anonymous
 
 
-def offered(certified: str, offers: Collection[str]) -> tuple[str, ...]:
-    """What is offered to a client, with the name in its certificate ("" without one).
+@lru_cache(maxsize=16)
+def offered(certified: bool, offers: frozenset[str]) -> tuple[str, ...]:
+    """What is offered to a client. certified: it has a certificate.
 
     offers: what the authenticator has beside passwords and certificates. PLAIN is before SCRAM, which takes two more
     round trips, and which the clients in use do not know.
     """
-    wanted = {EXTERNAL: bool(certified), SCRAM: SCRAM in offers, ANONYMOUS: ANONYMOUS in offers}
+    wanted = {EXTERNAL: certified, SCRAM: SCRAM in offers, ANONYMOUS: ANONYMOUS in offers}
     return tuple(each for each in (EXTERNAL, "PLAIN", "AMQPLAIN", SCRAM, ANONYMOUS) if wanted.get(each, True))
 
 

@@ -128,12 +128,17 @@ class MethodLayout(NamedTuple):
     name: str  # as the specification writes it: queue.declare-ok
     wires: tuple[Wire, ...]
     readers: tuple[Callable[[OctetReader], Any] | None, ...]  # of the wires; None of a bit
+    writers: tuple[Callable[[Any], bytes] | None, ...]
+    ids: bytes
 
 
-def layout_of(kind: type[AnyMethod]) -> MethodLayout:
+def layout_of(ids: tuple[int, int], kind: type[AnyMethod]) -> MethodLayout:
     hints = get_type_hints(kind, include_extras=True)
     wires = tuple(hints[each].__metadata__[0] for each in kind._fields)
-    return MethodLayout(kind, spelled(kind.__name__), wires, tuple(map(READERS.get, wires)))
+    return MethodLayout(
+        kind, spelled(kind.__name__), wires, tuple(map(READERS.get, wires)), tuple(map(WRITERS.get, wires)),
+        BOTH_IDS.pack(*ids),
+    )
 
 
 def spelled(name: str) -> str:
@@ -142,7 +147,7 @@ def spelled(name: str) -> str:
     return f"{words[0]}.{'-'.join(words[1:])}"
 
 
-LAYOUTS: Final = {ids: layout_of(kind) for ids, kind in METHODS.items()}
+LAYOUTS: Final = {ids: layout_of(ids, kind) for ids, kind in METHODS.items()}
 BY_KIND: Final = {layout.kind: layout for layout in LAYOUTS.values()}
 
 
@@ -221,11 +226,10 @@ def decode_fields(layout: MethodLayout, payload: bytes) -> AnyMethod:
 def encode_method(method: AnyMethod) -> bytes:
     """The payload of its frame. Raises ValueError for a value that its field cannot have."""
     layout = BY_KIND[type(method)]
-    ids = IDS[layout.kind]
-    parts = [UINT16.pack(ids[0]), UINT16.pack(ids[1])]
+    parts = [layout.ids]
     mask = 0
-    for wire, value in zip(layout.wires, method, strict=True):
-        if wire is Wire.BIT:
+    for write, value in zip(layout.writers, method, strict=True):
+        if write is None:
             if mask in (0, 1 << 8):
                 parts.append(b"\0")
                 mask = 1
@@ -234,17 +238,16 @@ def encode_method(method: AnyMethod) -> bytes:
             mask <<= 1
         else:
             mask = 0
-            parts.append(WRITERS[wire](value))
+            parts.append(write(value))
     return b"".join(parts)
 
 
+METHOD_TYPE: Final = int(FrameType.METHOD)
 FIELDLESS: Final = {
-    kind: BOTH_IDS.pack(*ids) for ids, kind in METHODS.items() if not kind._fields
+    kind: encode_method(kind()) for kind in METHODS.values() if not {*kind._fields} - {"reserved"}
 }  # the payload of those that say nothing more: most answers
 
 
 def method_frame(channel: int, method: AnyMethod) -> bytes:
     payload = FIELDLESS.get(type(method))
-    if payload is not None:
-        return encode_frame(FrameType.METHOD, channel, payload)
-    return encode_frame(FrameType.METHOD, channel, encode_method(method))
+    return encode_frame(METHOD_TYPE, channel, encode_method(method) if payload is None else payload)
