@@ -360,7 +360,8 @@ def _first_at(segment: Segment, time: int, start: int) -> int | None:
 _Rows = tuple[int | None, int | None, Where | None, Sequence[str] | None]  # since, until, where, columns
 
 
-_EMPTY = pa.RecordBatch.from_pylist([], schema=SCHEMA)
+# Not of lists: for those pyarrow imports pandas, if that is installed, which takes most of the time of this import.
+_EMPTY = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in SCHEMA], schema=SCHEMA)
 DENSE = 4  # where every fourth row of a batch is chosen, or more, the batch is taken as a whole
 
 
