@@ -22,7 +22,7 @@
 #     probes    one for a class that is alive, at most 512; for one with the position any, one for each distinct word
 #     records   up to 64 a bucket that cannot be split, 8 of another; of each up to 31 literals, or the tokens
 #     pool      the blocks of the rarest row, 512 columns each, and at most 50 rows and n anywhere anded to each
-#     tokens    of a filter with several MANYs: an AND of 128 bits for each; with topics of more words tokens x n steps (verify.pyx)
+#     tokens    of a filter with several MANYs: an AND of 128 bits each (verify.pyx); beyond 128 words tokens x n steps
 #     ids       sorted by digits: four passes over those found, at most (ascending.pxd)
 #
 # So no more than filters x tokens x n steps, as by a plain scan, and no set makes it exponential. Collisions of hashes
