@@ -9,15 +9,17 @@ when its broker logged an error or a traceback. A test that provokes one sets `m
 """
 
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from fanlight_bench.launch import Broker
+from fanlight_bench.launch import Broker, clean_environment, fanlightd
 from fanlight_broker import event_log
 from tests.certificates import Certificates
+from tests.fork_server import ForkedProcess, can_fork
 
 StartBroker = Callable[..., "TestBroker"]
 
@@ -27,6 +29,11 @@ class TestBroker(Broker):
 
     __test__ = False
     may_complain = False
+
+    def _start(self, environment: dict[str, str]) -> subprocess.Popen[str]:
+        if self.command[0] != fanlightd() or not can_fork(environment):
+            return super()._start(environment)
+        return ForkedProcess(self.command, clean_environment() | environment)
 
     def finish(self) -> None:
         """Stop it, unless the test has; fail when it did not stop cleanly or has complained."""

@@ -73,15 +73,7 @@ class Server:
         self._changed = threading.Condition()
         self._at_end = False
         with on_cpu(cpu):
-            self.process = subprocess.Popen(
-                self.command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                env={**_clean_environment(), **(environment or {})},
-                text=True,
-                errors="replace",
-            )
+            self.process = self._start(environment or {})
         self._reader = threading.Thread(target=self._read, name=f"output of {self.command[0]}", daemon=True)
         self._reader.start()
         try:
@@ -93,6 +85,18 @@ class Server:
         self.kill()  # and all that it has written is read
         within = f"did not start within {Patience.seconds:g} s (--start-timeout)"
         raise LaunchError(self._complaint(within if met is None else "ended before it listened"))
+
+    def _start(self, environment: dict[str, str]) -> subprocess.Popen[str]:
+        """Its process, with all that it writes in one pipe."""
+        return subprocess.Popen(
+            self.command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**clean_environment(), **environment},
+            text=True,
+            errors="replace",
+        )
 
     @property
     def pid(self) -> int:
@@ -265,7 +269,7 @@ def byte_code() -> dict[str, str]:
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         environment = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": folder}
     everything = [sys.executable, "-c", "import fanlight_broker.app, fanlight_broker.cli"]
-    subprocess.run(everything, env={**_clean_environment(), **environment}, check=False)  # the start says what is wrong
+    subprocess.run(everything, env={**clean_environment(), **environment}, check=False)  # the start says what is wrong
     return environment
 
 
@@ -277,8 +281,8 @@ def _level(line: str) -> str:
     return str(entry.get("level", "")).lower() if isinstance(entry, dict) else ""
 
 
-def _clean_environment() -> dict[str, str]:
-    # Settings in the environment of whoever runs this are not for the servers that are started here.
+def clean_environment() -> dict[str, str]:
+    """Ours, without settings: those of whoever runs this are not for the servers that are started here."""
     return {name: value for name, value in os.environ.items() if not name.startswith("FANLIGHT_")}
 
 
