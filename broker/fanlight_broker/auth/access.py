@@ -28,8 +28,11 @@ class Credentials:
 
     @property
     def configured(self) -> bool:
-        found = (self.users_file, self.password_file, self.password, self.tokens, self.hook)
-        return any(each is not None for each in found)
+        # Asked several times in each login: no loop over these.
+        return not (
+            self.users_file is None and self.password_file is None and self.password is None
+            and self.tokens is None and self.hook is None
+        )
 
     @property
     def anonymous_allowed(self) -> bool:

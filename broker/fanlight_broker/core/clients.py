@@ -234,8 +234,9 @@ class Clients:
         share   the principal's
         ending  a client that is about to end
         """
-        share.bound(quota.pots)
-        share.entry = quota
+        if share.entry is not quota:
+            share.bound(quota.pots)
+            share.entry = quota
         if quota is NO_QUOTA:
             return
         held = held_by(share, quota)

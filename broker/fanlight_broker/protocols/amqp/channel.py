@@ -5,6 +5,7 @@ CLOSING then, and ignores everything, until the client has answered.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from fanlight_broker.protocols.amqp import basic_methods as basic
@@ -59,18 +60,16 @@ class AmqpChannel:
         stored  when all that it has changed is stored
         """
         silent = getattr(method, "no_wait", False)
-        if then is None and self.connection.answers_at_once(stored=stored):
-            if self.is_open and not silent:
-                self.connection.outbox.write(method_frame(self.number, answer))
-            return
+        if self.connection.answers_at_once(stored=stored):
+            self._write(None if silent else answer, then)
+        else:
+            self.connection.in_order(partial(self._write, None if silent else answer, then), stored=stored)
 
-        def write() -> None:
-            if self.is_open and not silent:
-                self.connection.outbox.write(method_frame(self.number, answer))
-            if self.is_open and then is not None:
-                then()
-
-        self.connection.in_order(write, stored=stored)
+    def _write(self, answer: AnyMethod | None, then: Callable[[], None] | None) -> None:
+        if self.is_open and answer is not None:
+            self.connection.outbox.write(method_frame(self.number, answer))
+        if self.is_open and then is not None:
+            then()
 
     # -- methods ----------------------------------------------------------------------------------------------------
 

@@ -1,21 +1,24 @@
 """The types of methods' fields, as annotations: `queue: ShortStr` is a str here and a short string on the wire."""
 
 from collections.abc import Mapping
-from enum import Enum, auto
+from enum import Enum
 from typing import Annotated, Any
 
 
 class Wire(Enum):
-    """How a field is encoded (4.2.5). Bits that follow each other share octets."""
+    """How a field is encoded (4.2.5). Bits that follow each other share octets.
 
-    BIT = auto()
-    OCTET = auto()
-    SHORT = auto()
-    LONG = auto()
-    LONGLONG = auto()
-    SHORT_STRING = auto()
-    LONG_STRING = auto()
-    TABLE = auto()
+    The values are for compiled code (table_values.fields): an integer's are its bytes.
+    """
+
+    BIT = "t"
+    OCTET = "1"
+    SHORT = "2"
+    LONG = "4"
+    LONGLONG = "8"
+    SHORT_STRING = "s"
+    LONG_STRING = "S"
+    TABLE = "F"
 
 
 Bit = Annotated[bool, Wire.BIT]

@@ -20,17 +20,14 @@ from fanlight_broker.protocols.amqp.data_types import (
     short_string,
 )
 from fanlight_broker.protocols.amqp.errors import AmqpError, frame_error
-from fanlight_broker.protocols.amqp.field_table import encode_table, read_table
+from fanlight_broker.protocols.amqp.field_table import Timestamp, encode_table, read_table
 from fanlight_broker.protocols.amqp.frames import FrameType, encode_frame
 from fanlight_broker.protocols.amqp.method_types import Wire
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
+from fanlight_broker.protocols.amqp.table_values import fields
 
 AnyMethod = Any  # one of the classes of METHODS
 IDS_SIZE: Final = 4  # bytes
-EMPTY_TABLE: Final = b"\0\0\0\0"
-EMPTY_SIZE: Final = len(EMPTY_TABLE)
-# Members of an enumeration, which are looked up slowly.
-BIT, SHORT, SHORT_STRING, TABLE = Wire.BIT, Wire.SHORT, Wire.SHORT_STRING, Wire.TABLE
 BOTH_IDS: Final = struct.Struct(">HH")
 
 METHODS: Final[dict[tuple[int, int], type[AnyMethod]]] = {
@@ -129,6 +126,7 @@ class MethodLayout(NamedTuple):
     wires: tuple[Wire, ...]
     readers: tuple[Callable[[OctetReader], Any] | None, ...]  # of the wires; None of a bit
     writers: tuple[Callable[[Any], bytes] | None, ...]
+    letters: bytes  # of the wires
     ids: bytes
 
 
@@ -137,7 +135,7 @@ def layout_of(ids: tuple[int, int], kind: type[AnyMethod]) -> MethodLayout:
     wires = tuple(hints[each].__metadata__[0] for each in kind._fields)
     return MethodLayout(
         kind, spelled(kind.__name__), wires, tuple(map(READERS.get, wires)), tuple(map(WRITERS.get, wires)),
-        BOTH_IDS.pack(*ids),
+        "".join(each.value for each in wires).encode(), BOTH_IDS.pack(*ids),
     )
 
 
@@ -173,36 +171,9 @@ def decode_method(payload: bytes) -> AnyMethod:
 
 
 def decode_plain(layout: MethodLayout, payload: bytes) -> AnyMethod | None:
-    """`decode_fields` of a method whose tables are empty, in a third of the time. None: it is another, or malformed."""
-    at, bits, mask = IDS_SIZE, 0, 0
-    values: list[Any] = []
-    try:
-        for wire in layout.wires:
-            if wire is BIT:
-                if mask in (0, 1 << 8):
-                    bits, mask = payload[at], 1
-                    at += 1
-                values.append(bits & mask != 0)
-                mask <<= 1
-                continue
-            mask = 0
-            if wire is SHORT_STRING:
-                begin = at + 1
-                at = begin + payload[at]
-                values.append(payload[begin:at].decode())
-            elif wire is TABLE:
-                if payload[at : at + EMPTY_SIZE] != EMPTY_TABLE:
-                    return None
-                at += EMPTY_SIZE
-                values.append({})
-            elif wire is SHORT:
-                values.append(payload[at] << 8 | payload[at + 1])
-                at += 2
-            else:
-                return None
-    except (IndexError, UnicodeDecodeError):
-        return None
-    return layout.kind(*values) if at == len(payload) else None
+    """`decode_fields` of a method that is well-formed, compiled. None: it is malformed."""
+    found = fields(layout.letters, payload, IDS_SIZE, Timestamp)
+    return tuple.__new__(layout.kind, found) if found is not None else None
 
 
 def decode_fields(layout: MethodLayout, payload: bytes) -> AnyMethod:

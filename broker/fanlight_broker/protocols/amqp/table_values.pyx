@@ -1,6 +1,6 @@
 # cython: language_level=3
-"""Field tables (4.2.5.5) that are well-formed, read in compiled code. field_table.py reads the others, and says what is
-wrong with them.
+"""Field tables (4.2.5.5), and the fields of methods, that are well-formed, read in compiled code. field_table.py and
+methods.py read the others, and say what is wrong with them.
 
 A frame has room for a table with 43,000 entries. In Python each takes half a microsecond, and nobody else has a turn.
 """
@@ -12,7 +12,9 @@ from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from fanlight_broker.protocols.amqp.table_octets cimport nested_size, uint32_at, uint64_at, value_size
+from fanlight_broker.protocols.amqp.table_octets cimport (
+    nested_size, short_string_size, uint32_at, uint64_at, value_size,
+)
 from fanlight_broker.wire.msgpack cimport is_utf8
 
 
@@ -30,6 +32,63 @@ def read(bytes octets not None, Py_ssize_t at, Py_ssize_t end, int depth, timest
     if size < 0:
         return None
     return table(begin + 4, begin + size, timestamp), at + size
+
+
+def fields(bytes wires not None, bytes octets not None, Py_ssize_t begin, timestamp not None):
+    """What a method has in its fields, from a place to the end; None: it is not well-formed.
+
+    wires: a letter for each field, of method_types.Wire
+    """
+    cdef const unsigned char* at = <const unsigned char*> PyBytes_AS_STRING(octets) + begin
+    cdef const unsigned char* end = <const unsigned char*> PyBytes_AS_STRING(octets) + PyBytes_GET_SIZE(octets)
+    cdef const unsigned char* letters = <const unsigned char*> PyBytes_AS_STRING(wires)
+    cdef Py_ssize_t number, size
+    cdef int bits = 0, mask = 0
+    cdef list found = []
+    if not 0 <= begin <= PyBytes_GET_SIZE(octets):
+        return None
+    for number in range(PyBytes_GET_SIZE(wires)):
+        if letters[number] == c"t":
+            if mask == 0 or mask == 1 << 8:
+                if at >= end:
+                    return None
+                bits, mask = at[0], 1
+                at += 1
+            found.append((bits & mask) != 0)
+            mask <<= 1
+            continue
+        mask = 0
+        size = field_size(letters[number], at, end)
+        if size < 0:
+            return None
+        if letters[number] == c"s":
+            found.append(text(at + 1, size - 1))
+        elif letters[number] == c"S":
+            found.append(PyBytes_FromStringAndSize(<const char*> at + 4, size - 4))
+        elif letters[number] == c"F":
+            found.append(table(at + 4, at + size, timestamp))
+        elif size == 8:
+            found.append(uint64_at(at))
+        elif size == 4:
+            found.append(uint32_at(at))
+        else:
+            found.append(at[0] if size == 1 else <int> at[0] << 8 | at[1])
+        at += size
+    return found if at == end else None
+
+
+cdef Py_ssize_t field_size(unsigned char letter, const unsigned char* at, const unsigned char* end) noexcept:
+    """Of a field that is no bit; -1: it is not well-formed, or too long."""
+    cdef Py_ssize_t size
+    if letter == c"s":
+        return short_string_size(at, end)
+    if letter == c"F":
+        return nested_size(at, end, True, 1)
+    if letter == c"S":
+        size = 4 + <Py_ssize_t> uint32_at(at) if end - at >= 4 else -1
+    else:
+        size = 1 if letter == c"1" else 2 if letter == c"2" else 4 if letter == c"4" else 8
+    return size if size <= end - at else -1
 
 
 def raw(bytes encoded not None):
