@@ -9,6 +9,10 @@ rests after a turn: 5 s, or PATIENCE times as long as the answer took (api.js). 
 the time from turn to turn; and `background`: what the broker does for the page all the time, with and without a turn,
 which the answer has in `worked_seconds`, by the time of all slices. A page that the broker does not answer, because the
 list takes longer than a connection may last (http_connection_seconds_max), has an `error` and no figures.
+
+With --whole-pass the last row is a whole pass for redundant subscriptions, which is asked for as an open page does,
+and without the scenario, until it ends: with its hundredth of the processor that takes a quarter
+of an hour for a million.
 """
 
 import contextlib
@@ -30,7 +34,7 @@ from fanlight_bench.load.run import workers
 from fanlight_bench.load.speak_mqtt import packet, string
 from fanlight_bench.load.workers import Workers
 from fanlight_bench.peers.compare import processors
-from fanlight_bench.procfs import process_seconds
+from fanlight_bench.procfs import process_seconds, resident_bytes
 
 EVERY = 5.0  # seconds between two turns of a page (list.js)
 PATIENCE = 15  # times the time that an answer took (api.js)
@@ -59,8 +63,10 @@ class Slice:
 
 def measured_all(
     pages: dict[str, Sequence[str]], scenario: str, *, connections: int, subscriptions: int, rounds: int,
+    whole_pass: Sequence[str] = (),
 ) -> Iterator[dict[str, Any]]:
-    """A row for each page, all of one broker."""
+    """A row for each page, all of one broker. whole_pass: of a page, that are asked for until what they list is whole.
+    """
     broker_cpu, other_cpu = processors()
     with (
         Broker(cpu=broker_cpu, environment=byte_code(), **SETTINGS) as broker,
@@ -79,6 +85,25 @@ def measured_all(
                 yield {"page": page, **_row(load, broker, paths, rounds)}
             except ConnectionError as error:
                 yield {"page": page, "error": str(error)}
+        if whole_pass:
+            yield _whole_pass(broker, whole_pass)
+
+
+def _whole_pass(broker: Broker, paths: Sequence[str]) -> dict[str, Any]:
+    began, memory = time.monotonic(), [resident_bytes(broker.pid) or 0]
+    answer, used = dict[str, Any](), process_seconds(broker.pid) or 0.0
+    while not answer.get("complete"):
+        time.sleep(EVERY)
+        with _asking(broker) as http:
+            _, answer = _answered(http, paths)
+        memory.append(resident_bytes(broker.pid) or 0)
+    return {
+        "whole_pass": ", ".join(paths), "seconds": round(time.monotonic() - began, 1),
+        "worked_seconds": answer["worked_seconds"], "looked_at": f"{answer['looked_at']} of {answer['of']}",
+        "redundant": answer["redundant"], "broker_seconds": round((process_seconds(broker.pid) or 0.0) - used, 1),
+        "memory_mib": round(memory[0] / 2**20, 1), "memory_mib_most": round(max(memory) / 2**20, 1),
+        "memory_mib_after": round(memory[-1] / 2**20, 1),
+    }  # fmt: skip
 
 
 def _asking(broker: Broker) -> contextlib.closing[HTTPConnection]:

@@ -15,6 +15,7 @@ from fanlight_broker.admin.view import Answer, PartView, Query
 from fanlight_broker.authentication import Authentication
 from fanlight_broker.config import Settings
 from fanlight_broker.config.secret_file import SecretFileError, secret_in
+from fanlight_broker.converting import Converting
 from fanlight_broker.core.protocol_part import ProtocolPart
 from fanlight_broker.core_part import Core
 from fanlight_broker.encryption import Encryption
@@ -90,7 +91,7 @@ class Administration(Part):
         return {home.name: home.queues.burial.dead for home in self._core.broker.everywhere()}
 
     def actions(self) -> Mapping[str, Callable[..., Any]]:
-        return {"log_level": self._log_level}
+        return {"log_level": self._log_level, "convert_mosquitto": Converting().mosquitto}
 
     def _log_level(self, wanted: str | None) -> str:
         if wanted is not None:

@@ -186,9 +186,9 @@ def definitions(arguments: argparse.Namespace) -> int:
 
 
 def import_configuration(arguments: argparse.Namespace) -> int:
-    from fanlight_broker.migrating.import_command import import_configuration
+    from fanlight_broker.migrating.import_command import import_configuration, import_sent
 
-    return import_configuration(arguments.file, arguments.to)
+    return import_sent(arguments.file) if arguments.sent else import_configuration(arguments.file, arguments.to)
 
 
 def version(_: argparse.Namespace) -> int:
@@ -284,6 +284,7 @@ def parser() -> argparse.ArgumentParser:
     _add_config(tried)
     taken = command("import", import_configuration, "convert a mosquitto.conf, and say what has no equivalent")
     taken.add_argument("file", type=Path, metavar="FILE", help="mosquitto.conf; files that it names are read, too")
+    taken.add_argument("--sent", action="store_true", help=argparse.SUPPRESS)  # for the API
     taken.add_argument("--to", type=Path, metavar="DIR", help="write the files there [default: print them]")
     command("version", version, "print the version")
     return parser

@@ -47,6 +47,17 @@ publish = "secret.plan"
 [default]
 connect = "allow"
 """
+MOSQUITTO = """\
+listener 1883 127.0.0.1
+psk_hint house
+acl_file /etc/mosquitto/acl
+persistence true
+connection cloud
+address mqtt.example.com:1883
+remote_username house
+remote_password hidden
+topic home/# out 1
+"""
 EVERYBODY_MAY = ("publish", "subscribe", "replay", "queue", "admin")
 EXPLAIN = urlencode({"topic": "stock.nasdaq.AAPL", "client": "misspelt"})
 
@@ -65,6 +76,7 @@ PAGES = {
     "bridges": ("bridges", ("headquarters", "up", "MQTT 5.0", "Pause")),
     "events": ("events", ("Listening.", "slow consumer")),
     "settings": ("settings", ("native_port", "flag --native-port", "needs a restart")),
+    "import": ("import", ("Nothing is put in force.", "Convert")),
     # The last, when there is some history.
     "overview": ("overview", ("Messages in", "Delay of the event loop", "Limits", "subscriptions bytes")),
 }
@@ -350,6 +362,39 @@ def test_who_may_not_look_is_refused_in_words(browser: Browser, secured: TestBro
     browser.until(lambda: "permi" in browser.find(".banner").text or None, "a refusal")
 
 
+# -- another broker's configuration ------------------------------------------------------------------------------------
+
+
+def test_a_mosquitto_conf_with_a_bridge_becomes_files_to_save(
+    browser: Browser, secured: TestBroker, tmp_path: Path
+) -> None:
+    sent, saved = tmp_path / "mosquitto", tmp_path / "saved"
+    for folder in (sent, saved):
+        folder.mkdir()
+    (sent / "mosquitto.conf").write_text(MOSQUITTO)
+    (sent / "acl").write_text("topic read home/#\n")
+    log_in(browser, secured, ALICE)
+    browser.shows("Connections")
+    browser.open(browser.url, "import")
+    browser.find("input[type=file]").send_keys(f"{sent / 'mosquitto.conf'}\n{sent / 'acl'}")
+    browser.until(lambda: browser.find("textarea").get_attribute("value") == MOSQUITTO or None, "the text of the file")
+    browser.press("Convert")
+    browser.shows("Has no equivalent", "psk_hint", "bridges.toml", "cloud.password", "1 lines, not shown.")
+    assert "hidden" not in browser.find("main").text.partition("Has no equivalent")[2]
+    browser.picture("import")
+    browser.download_to(saved)
+    browser.press("Save bridges.toml", "a")
+    command = [fanlightd(), "import", sent / "mosquitto.conf", "--to", tmp_path / "imported"]
+    subprocess.run(command, check=False, timeout=60, capture_output=True)
+    by_command = (tmp_path / "imported" / "bridges.toml").read_text()
+    found = saved / "bridges.toml"
+    browser.until(lambda: (found.exists() and found.read_text() == by_command) or None, "what the command writes")
+    log_in(browser, secured, VIOLA)
+    browser.shows("Connections")
+    browser.open(browser.url, "import")
+    browser.shows("This needs the permission admin:write.")
+
+
 # -- a restart ---------------------------------------------------------------------------------------------------------
 
 
@@ -367,9 +412,18 @@ def test_the_page_goes_on_after_a_restart_of_the_broker(
         browser.until(lambda: not guest.connected or None, "a client that has gone")
         browser.press("Let clients in again", "main button")
         browser.gone("it lets nobody in")
+    with sync.connect(first.url) as client:
+        client.queues.add("jobs", "jobs.#")
+        client.publish("jobs.new", b"42", receipt=True)
     port = first.addresses["http"][1]
-    first.terminate()
+    browser.press("Drain…")
+    browser.press("", "dialog input[name=stop]")
+    browser.press("Drain", "dialog button.main")
+    assert first.process.wait(60) == 0
     browser.shows("No connection to the broker")
     start_broker(data=tmp_path / "data", http_port=port)
     browser.shows("Live")
     browser.gone("No connection to the broker")
+    browser.open(browser.url, "queues")
+    browser.press("Messages of jobs")
+    browser.shows("jobs.new", "42")

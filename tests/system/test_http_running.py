@@ -233,6 +233,18 @@ def test_the_log_level_is_changed(api: ApiClient) -> None:
     assert api.ok("GET", "/log-level") == {"level": "info"}
 
 
+def test_a_mosquitto_conf_that_is_sent_is_converted_and_reads_no_file_here(api: ApiClient, folder: Path) -> None:
+    (folder / "secret.acl").write_text("topic secret/#\n")
+    configuration = f"listener 1883\nacl_file {folder}/secret.acl\nconnection cloud\naddress far\ntopic home/# out 1\n"
+    made = api.ok("POST", "/import/mosquitto", {"configuration": configuration, "files": {"other": "topic x"}})
+    assert [each["name"] for each in made["files"]] == ["fanlight.toml", "bridges.toml"]
+    assert "not among the files that were sent" in made["left_out"][0]
+    assert "secret/#" not in str(made)
+    sent = {"configuration": "include_dir /etc", "files": {}}
+    assert "none of its files" in api.refused(400, "POST", "/import/mosquitto", sent)
+    assert "files" in api.refused(400, "POST", "/import/mosquitto", {"configuration": "", "files": {"acl": 1}})
+
+
 def test_what_is_not_there(module_broker: TestBroker) -> None:
     api = ApiClient(module_broker.http_url)
     assert "permissions" in api.refused(409, "GET", "/permissions")

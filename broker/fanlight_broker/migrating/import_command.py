@@ -1,11 +1,16 @@
-"""`fanlightd import FILE`: a mosquitto.conf as fanlight.toml and the files beside it, printed or written."""
+"""`fanlightd import FILE`: a mosquitto.conf as fanlight.toml and the files beside it, printed or written.
 
+`fanlightd import --sent FILE` is what the API runs: texts by their names on standard input, and what is made of them on
+standard output, both as JSON. Whoever sends files gets to see no other ones.
+"""
+
+import json
 import os
 import sys
 from pathlib import Path
 
 from fanlight_broker.config import Exit
-from fanlight_broker.migrating.conf_lines import ConfError
+from fanlight_broker.migrating.conf_files import ConfError, FilesOnDisk, FilesSent
 from fanlight_broker.migrating.converted import Converted
 from fanlight_broker.migrating.mosquitto_conf import convert
 
@@ -15,7 +20,7 @@ SETTINGS = "fanlight.toml"
 def import_configuration(path: Path, to: Path | None) -> int:
     """to: the folder to write to; None: print. FAILED if something has no equivalent, which is said on stderr."""
     try:
-        made = convert(path)
+        made = convert(FilesOnDisk(path.parent), path.name)
         if to is not None:
             _write(made, to)
     except ConfError as error:
@@ -27,6 +32,16 @@ def import_configuration(path: Path, to: Path | None) -> int:
     for each in made.left_out:
         print(f"fanlightd: not converted: {each}", file=sys.stderr)
     return Exit.FAILED if made.left_out else Exit.OK
+
+
+def import_sent(path: Path) -> int:
+    try:
+        made = convert(FilesSent(json.load(sys.stdin), path.name), path.name)
+    except ConfError as error:
+        return _failed(str(error))
+    files = [{"name": name, "text": text, "secret": secret} for name, (text, secret) in _files(made).items()]
+    json.dump({"files": files, "left_out": made.left_out, "notes": made.notes}, sys.stdout)
+    return Exit.OK
 
 
 def _files(made: Converted) -> dict[str, tuple[str, bool]]:

@@ -15,7 +15,8 @@ from fanlight_broker.auth import password_file
 from fanlight_broker.auth.files import PasswordFileError
 from fanlight_broker.config import keys
 from fanlight_broker.migrating import mosquitto_bridge
-from fanlight_broker.migrating.conf_lines import ConfError, ConfLine, read, text_of
+from fanlight_broker.migrating.conf_files import ConfError, ConfFiles
+from fanlight_broker.migrating.conf_lines import ConfLine, read
 from fanlight_broker.migrating.converted import Converted, ConvertedFile, table, toml
 from fanlight_broker.permitting.import_mosquitto import import_acl
 
@@ -79,15 +80,15 @@ class MosquittoListener:
         return self.options[name].value if name in self.options else ""
 
 
-def convert(path: Path) -> Converted:
-    """Raises ConfError."""
-    made = Converted(path.name)
+def convert(files: ConfFiles, name: str) -> Converted:
+    """The configuration of this name, with the files that it names. Raises ConfError."""
+    made = Converted(name)
     made.note("The stored messages of mosquitto are not read: let its clients drain them first.")
     broker: list[ConfLine] = []
     listeners: list[MosquittoListener] = []
     bridges: list[list[ConfLine]] = []
     default: MosquittoListener | None = None
-    for line in read(path):
+    for line in read(files, name):
         if line.name == "connection":
             bridges.append([line])
         elif line.name == "listener":
@@ -107,7 +108,7 @@ def convert(path: Path) -> Converted:
             broker.append(line)
     if default is not None:
         listeners.insert(0, default)
-    _broker(broker, path.parent, made)
+    _broker(broker, files, made)
     _listeners(listeners, made)
     for section in bridges:
         mosquitto_bridge.convert(section, made)
@@ -139,7 +140,7 @@ def _default_listener(line: ConfLine, default: MosquittoListener | None, made: C
 # -- of the broker ----------------------------------------------------------------------------------------------------
 
 
-def _broker(lines: Iterable[ConfLine], folder: Path, made: Converted) -> None:
+def _broker(lines: Iterable[ConfLine], files: ConfFiles, made: Converted) -> None:
     anonymous: ConfLine | None = None
     persistence, location = False, ""
     for line in lines:
@@ -154,7 +155,7 @@ def _broker(lines: Iterable[ConfLine], folder: Path, made: Converted) -> None:
         elif line.name == "persistence_location":
             location = line.place
         elif line.name in CONVERTERS:
-            CONVERTERS[line.name](line, folder, made)
+            CONVERTERS[line.name](line, files, made)
         elif line.name in NOT_NEEDED:
             made.note(f"{line}: not needed, {NOT_NEEDED[line.name]}")
         elif line.name in NO_EQUIVALENT:
@@ -193,7 +194,7 @@ def _connections(line: ConfLine, made: Converted) -> None:
         _number(line, "connections_max", made)
 
 
-def _expiration(line: ConfLine, folder: Path, made: Converted) -> None:
+def _expiration(line: ConfLine, files: ConfFiles, made: Converted) -> None:
     number, unit = line.value[:-1], line.value[-1:]
     if number.isdigit() and unit in SECONDS:
         made.set("session_seconds_max", int(number) * SECONDS[unit], line.place)
@@ -201,9 +202,9 @@ def _expiration(line: ConfLine, folder: Path, made: Converted) -> None:
         made.leave_out(line, "is no time such as 14d")
 
 
-def _passwords(line: ConfLine, folder: Path, made: Converted) -> None:
+def _passwords(line: ConfLine, files: ConfFiles, made: Converted) -> None:
     try:
-        hashes = password_file.parse(text_of(folder / line.value), line.value)
+        hashes = password_file.parse(files.text(line.value), line.value)
     except (ConfError, PasswordFileError) as error:
         made.leave_out(line, f"{error}; `fanlightd user import users.toml {line.value}` takes it over later")
         return
@@ -212,9 +213,9 @@ def _passwords(line: ConfLine, folder: Path, made: Converted) -> None:
     made.set("users_file", "users.toml", f"{line.place}; with the hashes that are there")
 
 
-def _acl(line: ConfLine, folder: Path, made: Converted) -> None:
+def _acl(line: ConfLine, files: ConfFiles, made: Converted) -> None:
     try:
-        imported = import_acl(text_of(folder / line.value).split("\n"), Path(line.value).name)
+        imported = import_acl(files.text(line.value).split("\n"), Path(line.value).name)
     except ConfError as error:
         made.leave_out(line, f"{error}; `fanlightd permissions import mosquitto FILE` converts it later")
         return
@@ -232,27 +233,27 @@ def _permit_bridges(made: Converted) -> None:
         file.text += "\n".join(table("allow", rule, "a bridge, which mosquitto asks no permission")) + "\n"
 
 
-def _retain(line: ConfLine, folder: Path, made: Converted) -> None:
+def _retain(line: ConfLine, files: ConfFiles, made: Converted) -> None:
     if line.value == "false":
         made.set("retained_messages_max", 0, line.place)
 
 
-def _log_type(line: ConfLine, folder: Path, made: Converted) -> None:
+def _log_type(line: ConfLine, files: ConfFiles, made: Converted) -> None:
     if line.value in ("debug", "all", "subscribe", "unsubscribe", "websockets"):
         made.note(f"{line}: log_level = \"debug\" has more than info")
 
 
-def _log_dest(line: ConfLine, folder: Path, made: Converted) -> None:
+def _log_dest(line: ConfLine, files: ConfFiles, made: Converted) -> None:
     if line.value not in ("stdout", "stderr", "none"):
         made.leave_out(line, "the log goes to the standard output, which the service manager keeps")
 
 
-def _per_listener(line: ConfLine, folder: Path, made: Converted) -> None:
+def _per_listener(line: ConfLine, files: ConfFiles, made: Converted) -> None:
     if line.value == "true":
         made.leave_out(line, "users and permissions are for all listeners; rules of permissions may name a listener")
 
 
-CONVERTERS: Final[dict[str, Callable[[ConfLine, Path, Converted], None]]] = {
+CONVERTERS: Final[dict[str, Callable[[ConfLine, ConfFiles, Converted], None]]] = {
     "persistent_client_expiration": _expiration, "password_file": _passwords, "acl_file": _acl,
     "retain_available": _retain, "log_type": _log_type, "log_dest": _log_dest, "per_listener_settings": _per_listener,
 }

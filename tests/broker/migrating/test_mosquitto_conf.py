@@ -8,7 +8,7 @@ import pytest
 
 from fanlight_broker.cli import main
 from fanlight_broker.config import Sources, keys, load
-from fanlight_broker.migrating.conf_lines import ConfError
+from fanlight_broker.migrating.conf_files import ConfError, FilesOnDisk, FilesSent
 from fanlight_broker.migrating.converted import Converted
 from fanlight_broker.migrating.mosquitto_conf import convert
 
@@ -22,7 +22,7 @@ def converted(folder: Path, text: str, **files: str) -> Converted:
     for name, content in files.items():
         (folder / name).write_text(content)
     (folder / "mosquitto.conf").write_text(text)
-    return convert(folder / "mosquitto.conf")
+    return convert(FilesOnDisk(folder), "mosquitto.conf")
 
 
 def settings(made: Converted) -> dict[str, Any]:
@@ -197,7 +197,22 @@ def test_files_are_included_in_the_order_of_their_names(tmp_path: Path) -> None:
     with pytest.raises(ConfError, match="files are included"):
         converted(tmp_path, "include_dir .")
     with pytest.raises(ConfError, match="cannot be read"):
-        convert(tmp_path / "none")
+        convert(FilesOnDisk(tmp_path), "none")
+
+
+def test_files_that_are_sent_are_found_by_their_names_and_no_file_of_this_machine_is(tmp_path: Path) -> None:
+    (tmp_path / "acl").write_text("topic secret/#\n")
+    text = f"include_dir /etc/mosquitto/conf.d\npassword_file /etc/passwd\nacl_file {tmp_path}/acl\n"
+    sent = {"mosquitto.conf": text, "a.conf": "max_qos 1\n", "acl": "topic home/#\n"}
+    made = convert(FilesSent(sent, "mosquitto.conf"), "mosquitto.conf")
+    assert settings(made)["mqtt_maximum_qos"] == 1
+    assert "home/#" in made.files["permissions.toml"].text
+    assert made.left_out == [
+        "mosquitto.conf, line 2: password_file /etc/passwd: /etc/passwd: is not among the files that were sent; "
+        "`fanlightd user import users.toml /etc/passwd` takes it over later"
+    ]
+    with pytest.raises(ConfError, match=r"line 1: include_dir /etc/mosquitto/conf\.d: none of its files"):
+        convert(FilesSent({"mosquitto.conf": text}, "mosquitto.conf"), "mosquitto.conf")
 
 
 def test_the_command_prints_or_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

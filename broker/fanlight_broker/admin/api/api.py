@@ -13,6 +13,7 @@ from fanlight_broker.admin.api.deciding import DecidingOperations
 from fanlight_broker.admin.api.declared import MAP, TEXT, Call, Operation, items, shape
 from fanlight_broker.admin.api.dispatch import BASE, Dispatch
 from fanlight_broker.admin.api.events import EventOperations
+from fanlight_broker.admin.api.importing import ImportOperations
 from fanlight_broker.admin.api.login_operations import LoginOperations
 from fanlight_broker.admin.api.logins import Logins
 from fanlight_broker.admin.api.messages import MessageOperations
@@ -62,6 +63,7 @@ class Api:
             *DecidingOperations(operated).operations(),
             *BridgeOperations(operated).operations(),
             *RunningOperations(operated).operations(),
+            *ImportOperations(operated, headers).operations(),
             *(EventOperations(operated.feed, seconds, headers).operations() if operated.feed is not None else ()),
         )
         self._document: dict[str, Any] | None = None

@@ -30,7 +30,7 @@ BODY_BYTES_MAX: Final = 512 * 1024  # 9 to 13 ms of the loop, if it is JSON
 OPEN_BODY_BYTES_MAX: Final = 16 * 1024  # of what needs no permission, so that anybody may send it
 UNDER_WAY_MAX: Final = 8  # requests of one caller; a browser has six connections
 RETRY_SECONDS: Final = 1
-NEVER_NOTED: Final = frozenset({"password", "payload", "payload_base64", "json", "headers"})
+NEVER_NOTED: Final = frozenset({"password", "payload", "payload_base64", "json", "headers", "configuration", "files"})
 ROWS_AT_ONCE: Final = 32  # of a list, 5 µs each as JSON
 NOTED_MAX: Final = 1_000  # characters of what was asked
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="fanlight"'}  # for Basic, a browser would ask for a password

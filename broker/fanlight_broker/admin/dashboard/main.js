@@ -15,6 +15,7 @@ import * as connections from "./connections.js";
 import * as deadletters from "./deadletters.js";
 import * as explain from "./explain.js";
 import * as happenings from "./happenings.js";
+import * as importing from "./importing.js";
 import * as overview from "./overview.js";
 import * as permissions from "./permissions.js";
 import * as queues from "./queues.js";
@@ -24,12 +25,12 @@ import * as slow from "./slow.js";
 import * as subscriptions from "./subscriptions.js";
 import * as topics from "./topics.js";
 
-const PAGES = {overview, topics, explain, queues, deadletters, archive, connections, sessions, subscriptions, slow, bridges, events: happenings, permissions, settings};
+const PAGES = {overview, topics, explain, queues, deadletters, archive, connections, sessions, subscriptions, slow, bridges, events: happenings, permissions, settings, import: importing};
 const GROUPS = {
   "": ["overview"],
   Messages: ["topics", "explain", "queues", "deadletters", "archive"],
   Clients: ["connections", "sessions", "subscriptions", "slow"],
-  Broker: ["events", "bridges", "permissions", "settings"],
+  Broker: ["events", "bridges", "permissions", "settings", "import"],
 };
 
 const main = document.getElementById("main");
