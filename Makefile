@@ -159,10 +159,6 @@ $(STAMPS)/spark: pyproject.toml constraints.txt $(STAMPS)/tools
 	  $(PIP) install -c constraints.txt --group spark && touch $@; \
 	else echo 'make: no java; what tests with Spark is skipped'; fi
 
-# The classes that every JVM of tests/pipeline loads, read once. Nothing is made where Spark is not installed.
-$(STAMPS)/classes: scripts/share_classes.py $(STAMPS)/spark | $(STAMPS)/built
-	@if test -e $(STAMPS)/spark; then $(BIN)/python scripts/share_classes.py && touch $@; fi
-
 $(STAMPS)/fuzz: pyproject.toml constraints.txt $(STAMPS)/tools
 	@$(PIP) install -c constraints.txt --group fuzz
 	@touch $@
@@ -211,7 +207,7 @@ bench-peers: same-python $(STAMPS)/built $(STAMPS)/dev
 
 # --- checking it ----------------------------------------------------------------------------------------------------
 
-test: same-python $(STAMPS)/built $(STAMPS)/dev $(STAMPS)/npm $(STAMPS)/charts $(STAMPS)/helm $(STAMPS)/classes
+test: same-python $(STAMPS)/built $(STAMPS)/dev $(STAMPS)/npm $(STAMPS)/charts $(STAMPS)/helm $(STAMPS)/spark
 	@$(BIN)/python scripts/run_checks.py $(ARGS)
 
 lint: same-python $(STAMPS)/built $(STAMPS)/dev
@@ -226,7 +222,8 @@ test-research: same-python $(STAMPS)/research $(STAMPS)/dev
 	@$(BIN)/python -m pytest -n auto --maxprocesses=4 --dist=loadfile tests/research $(ARGS)
 
 # What is marked `release`: the benches themselves, small, but for the quickest.
-test-release: same-python $(STAMPS)/built $(STAMPS)/dev $(STAMPS)/classes
+test-release: same-python $(STAMPS)/built $(STAMPS)/dev $(STAMPS)/spark
+	@$(BIN)/python scripts/share_classes.py
 	@$(BIN)/python -m pytest -n auto --maxprocesses=4 --dist=loadfile -m release tests $(ARGS)
 
 FUZZ_SECONDS ?= 60

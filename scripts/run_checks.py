@@ -50,6 +50,8 @@ CHECKS: dict[str, tuple[str, ...]] = {
     "debug": (sys.executable, "scripts/check_debug.py"),
     "tests": (*PYTHON, "pytest"),
     "sdk": (*PYTHON, "pytest"),
+    # What each JVM of the tests with Spark would read anew.
+    "classes": (sys.executable, "scripts/share_classes.py"),
     # Spark gives the worker that plans a stream 10 s to start, which no setting changes; a busy machine may need more,
     # and a pause.
     "spark": (
@@ -66,8 +68,8 @@ SIDE_BY_SIDE = {
     # A Spark each. It waits for itself most of the time: planning, Python workers that start, the disk.
     "spark": ("-n", "2", *WHOLE_FILES),
 }
-# In this order in each lane.
-LANES = (("debug", "tests"), ("ruff", "cython-lint", "mypy", "stubs", "sdk", "spark"))
+# In this order in each lane: "tests" takes as long as all the others.
+LANES = (("tests",), ("debug", "ruff", "cython-lint", "mypy", "stubs", "sdk", "classes", "spark"))
 SHOWN_AT_ONCE = "tests"
 # Three runs: the SDK is a distribution of its own, and so are its tests; those of the pipeline share a Spark, which has
 # threads that disturb hypothesis (tests/without_spark).
