@@ -7,6 +7,8 @@
 Nothing else happens to the queue between `lift` and what follows it.
 """
 
+from itertools import islice
+
 from fanlight_broker.wire.flight cimport ENDED, Flight
 from fanlight_broker.wire.flight_row cimport FlightRow
 from fanlight_broker.wire.message cimport Message
@@ -23,22 +25,16 @@ def in_memory(Queue queue not None):
 def peek(Queue queue not None, Py_ssize_t most):
     """The next messages of those that wait and are in memory: (message, attempt, since)."""
     cdef Flight flight
-    cdef FlightRow row
+    cdef FlightRow row = <FlightRow> queue.flights if isinstance(queue.flights, FlightRow) else None
     cdef Py_ssize_t nth
+    # Iterating over a row makes a list of all of it first.
+    waiting = islice(queue.flights, most) if row is None else [row[nth] for nth in range(min(most, row.count))]
     cdef list found = []
-    if isinstance(queue.flights, FlightRow):    # iterating makes a list of all of them first
-        row = <FlightRow> queue.flights
-        for nth in range(min(most, row.count)):
-            flight = row[nth]
-            found.append((flight.message, flight.attempt, flight.since))
-        if queue.backlog is not None and queue.backlog.at_hand:
-            found += (<PackedRow> queue.backlog).peek(most - len(found))
-            queue.settle_losses()
-        return found
-    for flight in queue.flights:
-        if len(found) == most:
-            break
+    for flight in waiting:
         found.append((flight.message, flight.attempt, flight.since))
+    if row is not None and queue.backlog is not None and queue.backlog.at_hand:
+        found += (<PackedRow> queue.backlog).peek(most - len(found))
+        queue.settle_losses()
     return found
 
 

@@ -111,6 +111,9 @@ cdef class ConditionIndex:
         uint32_t* ids                     # the answer; the next search overwrites it
         size_t count, capacity
 
+    cdef int change(self, list conditions, uint32_t number, bint added) except -1
+    cdef Conjunction begin_conjunction(self, tuple asked)
+    cdef int end_conjunction(self, Conjunction conjunction) except -1
     cdef HeaderCondition condition_of(self, bytes name, bytes value)
     cdef int forget(self, HeaderCondition condition) except -1
     cdef int begin(self) except -1

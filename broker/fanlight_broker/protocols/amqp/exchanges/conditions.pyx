@@ -49,6 +49,10 @@ cdef object without_number(object held, uint32_t number):
     return several if several else None
 
 
+cdef object changed(object held, uint32_t number, bint added):
+    return with_number(held, number) if added else without_number(held, number)
+
+
 cdef int ascending(const void* one, const void* other) noexcept nogil:
     cdef uint32_t first = (<const uint32_t*> one)[0], second = (<const uint32_t*> other)[0]
     return (first > second) - (first < second)
@@ -288,43 +292,50 @@ cdef class ConditionIndex:
 
     def add(self, list conditions not None, uint32_t number):
         """conditions: without repetition, always in the same order."""
+        self.change(conditions, number, True)
+
+    def remove(self, list conditions not None, uint32_t number):
+        """What was added. KeyError if it was not."""
+        self.change(conditions, number, False)
+
+    cdef int change(self, list conditions, uint32_t number, bint added) except -1:
         cdef tuple asked = tuple([self.condition_of(name, value) for name, value in conditions])
         cdef Conjunction conjunction
         cdef HeaderCondition condition
         if not asked:
-            self.always = with_number(self.always, number)
+            self.always = changed(self.always, number, added)
         elif len(asked) == 1:
             condition = asked[0]
-            condition.held = with_number(condition.held, number)
+            condition.held = changed(condition.held, number, added)
+            self.forget(condition)
         else:
             conjunction = self.several.get(asked)
             if conjunction is None:
-                conjunction = self.several[asked] = Conjunction(asked)
-                for condition in asked:
-                    condition.uses += 1
-                self.tree.insert(conjunction)
-            conjunction.held = with_number(conjunction.held, number)
-
-    def remove(self, list conditions not None, uint32_t number):
-        """What was added."""
-        cdef tuple asked = tuple([self.condition_of(name, value) for name, value in conditions])
-        cdef Conjunction conjunction
-        cdef HeaderCondition condition
-        if not asked:
-            self.always = without_number(self.always, number)
-        elif len(asked) == 1:
-            condition = asked[0]
-            condition.held = without_number(condition.held, number)
-            self.forget(condition)
-        else:
-            conjunction = self.several[asked]
-            conjunction.held = without_number(conjunction.held, number)
+                if not added:
+                    raise KeyError(conditions)
+                conjunction = self.begin_conjunction(asked)
+            conjunction.held = changed(conjunction.held, number, added)
             if conjunction.held is None:
-                del self.several[asked]
-                self.tree.remove(conjunction, 0)
-                for condition in asked:
-                    condition.uses -= 1
-                    self.forget(condition)
+                self.end_conjunction(conjunction)
+        return 0
+
+    cdef Conjunction begin_conjunction(self, tuple asked):
+        cdef Conjunction conjunction = Conjunction(asked)
+        cdef HeaderCondition condition
+        self.several[asked] = conjunction
+        for condition in asked:
+            condition.uses += 1
+        self.tree.insert(conjunction)
+        return conjunction
+
+    cdef int end_conjunction(self, Conjunction conjunction) except -1:
+        cdef HeaderCondition condition
+        del self.several[conjunction.conditions]
+        self.tree.remove(conjunction, 0)
+        for condition in conjunction.conditions:
+            condition.uses -= 1
+            self.forget(condition)
+        return 0
 
     cdef HeaderCondition condition_of(self, bytes name, bytes value):
         """The one that there is, or a new one."""
