@@ -146,6 +146,7 @@ def spelled(name: str) -> str:
 
 
 LAYOUTS: Final = {ids: layout_of(ids, kind) for ids, kind in METHODS.items()}
+BY_OCTETS: Final = {layout.ids: layout for layout in LAYOUTS.values()}
 BY_KIND: Final = {layout.kind: layout for layout in LAYOUTS.values()}
 
 
@@ -162,9 +163,9 @@ def name_of(method: AnyMethod | type[AnyMethod]) -> str:
 
 def decode_method(payload: bytes) -> AnyMethod:
     """Of a method frame. Raises AmqpError: 503 for a method that nobody knows, 501 or 502 for one that is malformed."""
-    ids = ids_of(payload)
-    layout = LAYOUTS.get(ids)
+    layout = BY_OCTETS.get(payload[:IDS_SIZE])
     if layout is None:
+        ids = ids_of(payload)
         raise AmqpError(ReplyCode.COMMAND_INVALID, f"there is no method {ids[0]},{ids[1]}")
     found = decode_plain(layout, payload)
     return found if found is not None else decode_fields(layout, payload)
