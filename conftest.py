@@ -32,7 +32,7 @@ REQUIRE_ALL = os.environ.get("FANLIGHT_REQUIRE_ALL") == "1"
 # The first two compile, and wait for a broker that is killed again and again; those of Spark are a run of their own.
 LONGEST = (
     "test_packaging.py", "test_crash.py", "test_docs.py", "test_hostile.py", "test_archive.py", "test_bench.py",
-    "test_audience.py", "test_sink_stream.py",
+    "test_audience.py", "test_killed.py",
 )  # fmt: skip
 
 

@@ -11,7 +11,6 @@ import pytest
 from fanlight_archive import MESSAGE, SCHEMA, Writer
 from tests.archive.messages import batch
 from tests.pipeline.conftest import fill
-from tests.pipeline.killed import run_until_stuck
 
 
 def compact(spark: Any, *arguments: Any, **options: Any) -> list[tuple[int, int]]:
@@ -142,57 +141,6 @@ def test_what_retention_has_taken_is_said_and_can_be_left(spark: Any, folder: Pa
         compact(spark, folder, out)
     assert compact(spark, folder, out, allow_loss=True) == [(1000, 1010)]
     assert offsets(spark, out) == [*range(100), *range(1000, 1010)]
-
-
-# Compacts 400 messages and then stops inside the next 400, when some of their files are there: it says so and waits.
-STUCK = """
-import sys, time
-from pathlib import Path
-from fanlight_spark.jobs import compact
-from fanlight_spark.session import local_session
-
-source, out, work = sys.argv[1:]
-session = local_session("stuck", cores=1, quick=True, settings={"spark.local.dir": work})
-write = compact.write
-
-def wait(batches):
-    for batch in batches:
-        if 750 in batch.column("offset").to_pylist():
-            with open(work + "/reached", "w") as fifo:
-                fifo.write("reached")
-            time.sleep(600)
-        yield batch
-
-def stuck(placed, folder):
-    placed.where("offset < 500").write.partitionBy("date", "hour", "root").parquet(str(folder))
-    placed.mapInArrow(wait, placed.schema).write.mode("append").partitionBy("date", "hour", "root").parquet(str(folder))
-
-def turn(placed, folder, turns=[]):
-    turns.append(folder)
-    (write if len(turns) == 1 else stuck)(placed, folder)
-
-compact.write = turn
-compact.compact(session, Path(source), Path(out), messages_max=400)
-"""
-
-
-def test_a_compaction_that_is_killed_in_the_middle_is_repeated_without_a_loss_or_a_double(
-    spark: Any, folder: Path, tmp_path: Path
-) -> None:
-    """SIGKILL to the driver, its JVM and its workers, while one set is published and the next is half written."""
-    from fanlight_spark.jobs import filesets
-
-    out = tmp_path / "out"
-    run_until_stuck(STUCK, folder, out, tmp_path, work=tmp_path)
-    manifest = filesets.load(out)
-    assert manifest is not None
-    assert [(one.first, one.end) for one in manifest.sets] == [(0, 400)]
-    (half,) = (out / "messages").glob("_*")
-    assert list(half.rglob("*.parquet"))  # some of the next are there, and nobody reads them
-    assert offsets(spark, out) == list(range(400))
-    assert compact(spark, folder, out) == [(400, 800)]
-    assert offsets(spark, out) == list(range(800))
-    assert not half.exists()
 
 
 def test_of_an_archive_without_a_closed_segment_other_jobs_read_no_messages(spark: Any, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from fanlight_archive import Archive, Writer
 from fanlight_spark.lag import lags
 from tests.archive.messages import batch
 from tests.pipeline.conftest import fill
-from tests.pipeline.killed import run_until_stuck
 
 
 class Query:
@@ -121,55 +119,3 @@ def test_a_checkpoint_is_of_one_archive(spark: Any, folder: Path, tmp_path: Path
     fill(tmp_path / "other", 0, 2000)
     with pytest.raises(Exception, match="start a query for another archive"):
         Query(spark, tmp_path / "other", tmp_path).run()
-
-
-# A query that stops inside its second batch, when it has read some of it: it says so and then waits for its end.
-STUCK = """
-import sys, time
-from fanlight_spark.session import local_session
-
-archive, work, at = sys.argv[1:]
-session = local_session("stuck", cores=1, quick=True, settings={"spark.local.dir": work})
-
-def wait(batches):
-    for batch in batches:
-        if int(at) in batch.column("offset").to_pylist():
-            with open(work + "/reached", "w") as fifo:
-                fifo.write("reached")
-            time.sleep(600)
-        yield batch
-
-frame = (
-    session.readStream.format("fanlight")
-    .options(startingOffsets="earliest", maxOffsetsPerTrigger=350, maxRecordsPerPartition=100)
-    .load(archive)
-)
-query = (
-    frame.mapInArrow(wait, frame.schema)
-    .writeStream.format("parquet")
-    .option("checkpointLocation", work + "/checkpoint")
-    .trigger(availableNow=True)
-    .start(work + "/out")
-)
-query.awaitTermination()
-"""
-
-
-def test_a_query_that_is_killed_inside_a_batch_reads_the_same_again_and_nothing_twice(
-    spark: Any, folder: Path, tmp_path: Path
-) -> None:
-    """SIGKILL to the driver, its JVM and its workers. Between, more is written: the batch must not grow by it.
-
-    kills.py kills this stream and all others many times.
-    """
-    at = random.randrange(350, 700)
-    print("killed at", at)  # pytest shows it of a test that fails
-    run_until_stuck(STUCK, folder, tmp_path, at, work=tmp_path)
-    written = sorted((tmp_path / "checkpoint" / "offsets").glob("[0-9]*"))
-    assert [path.name for path in written] == ["0", "1"]  # the second batch was begun,
-    assert [path.name for path in (tmp_path / "checkpoint" / "commits").glob("[0-9]*")] == ["0"]  # and not ended
-
-    fill(folder, 1000, 200)
-    query = Query(spark, folder, tmp_path, maxOffsetsPerTrigger=1000)
-    assert query.run() == [(350, 700), (700, 1200)]
-    assert query.offsets() == list(range(1200))
