@@ -179,7 +179,9 @@ def explain_client(
         for one in clients[at : at + CLIENTS_AT_ONCE]:
             if client in (one.subscriber.name, str(one.number)):
                 owners.append(one.subscriber)
-            elif len(alike) < ALIKE and client.casefold() in one.subscriber.name.casefold():
+            elif len(alike) < ALIKE and (
+                one.subscriber.user == client or client.casefold() in one.subscriber.name.casefold()
+            ):
                 alike[one.subscriber.name] = None
         yield
     connected = len(owners)

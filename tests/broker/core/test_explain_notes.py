@@ -4,6 +4,7 @@ from typing import Any
 
 from fanlight_broker.core.ports import View
 from fanlight_broker.protocols.mqtt.packets import Subscription
+from tests.broker.core import sessions
 from tests.broker.core.parts import explained
 from tests.broker.protocols.mqtt.world import World
 
@@ -21,6 +22,14 @@ def test_a_client_that_is_not_there_is_said_and_those_with_a_name_alike() -> Non
     found = about(world, "PLANT")
     assert (found["known"], found["alike"]) == (False, ["Plant/7/feed", "plant/8/feed"])
     assert about(world, "other")["alike"] == []
+
+
+def test_who_asks_by_the_name_of_a_user_is_shown_its_clients() -> None:
+    world = sessions.World()
+    world.connect("wall", user="screen")
+    world.connect("door", user="guard")
+    found: Any = explained(world.broker, b"a/b", "mqtt", "screen", 100)["client"]
+    assert (found["known"], found["alike"]) == (False, ["wall"])
 
 
 def test_a_client_that_is_away_has_what_waits_for_it_and_why_its_other_filters_do_not_match() -> None:
