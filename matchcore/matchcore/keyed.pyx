@@ -1,4 +1,5 @@
 # cython: language_level=3, cdivision=True
+# cython: binding=False
 """A topic behind key words: one call for what would be a search, a tuple and a comparison for each of them.
 
     KeyedIndex(index) --search(keys, syntax)--> KeyedSearch --least(topic, bits)--> the smallest id behind these keys
@@ -6,7 +7,8 @@
 An index whose filters stand behind key words (`key/site/+/temp`) is many tables in one. Who asks several of them for
 one topic, and needs only the smallest id of all, asks here. The keys are packed into one block when a search is made,
 so that asking touches few lines of memory, and up to TOGETHER of them are searched for in turn, a step of each
-(probe.pxd): what one of them waits for from memory comes while the others are worked on.
+(probe.pxd): what one of them waits for from memory comes while the others are worked on. A topic is read once for all
+keys, and a key is looked up in the dictionary once for each state of the index, not for each topic.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -14,21 +16,32 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memchr, memcmp, memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
-from matchcore.allocator cimport numbers_free
+from matchcore.allocator cimport numbers_free, prefetch
 from matchcore.buckets cimport Buckets
-from matchcore.filters cimport FilterIndex
+from matchcore.filters cimport INVALID, NO_MEMORY, FilterIndex
+from matchcore.hashing cimport hash_word
+from matchcore.key_texts cimport PackedKey, PackedPlace, PackedWord, behind_key, hash_of, put_together, word_at
 from matchcore.probe cimport Batch, buckets_ask, buckets_locate, buckets_records
+from matchcore.reading cimport topic_read
 from matchcore.slots cimport slot_ids
-from matchcore.syntax cimport Fault, View, separator_of, syntax_of, topic_error
-from matchcore.topic cimport topic_free, topic_init
+from matchcore.syntax cimport Limits, View, separator_of, syntax_of, topic_error
+from matchcore.table cimport table_prefetch
+from matchcore.tiers cimport Tiers
+from matchcore.topic cimport Topic, topic_free, topic_init
+from matchcore.words cimport Words, words_find
 
 __all__ = ["IdAnswers", "KeyedIndex", "KeyedSearch"]
 
 cdef enum:
     NOTHING = -1        # no id
-    SHORT_BYTES = 1024  # of the texts of one step: these are on the stack
+    SHORT_BYTES = 1024  # of a key and a topic together: a longer one is asked for alone
+    LONGEST_KEY = 64    # the same
+    UNKNOWN = -1        # no version
+
+
+WORD_ENDS = frozenset(b"./+*#\0")
 
 
 cdef class IdAnswers:
@@ -103,10 +116,16 @@ cdef class IdAnswers:
 
 
 cdef class KeyedIndex:
-    """Makes searches of an index, and has what they need meanwhile. Ids with a selector are left out."""
+    """Makes searches of an index, and has what they need meanwhile. Ids with a selector are left out.
 
-    def __cinit__(self, FilterIndex index not None):
+    answers  what `KeyedSearch.ask` answers with, by id
+    bits     the bits that it asks for, by what it is asked
+    """
+
+    def __cinit__(self, FilterIndex index not None, IdAnswers answers=None, dict bits=None):
         self.index = index
+        self.answers = IdAnswers(0, 0) if answers is None else answers
+        self.bits = {} if bits is None else bits
         self.made = 0
         self.allocator.bytes = 0
         self.allocator.allowance = -1
@@ -119,155 +138,265 @@ cdef class KeyedIndex:
                 topic_free(&self.searches[i].topic, &self.allocator)
             numbers_free(&self.allocator, &self.searches[i].found)
 
-    def search(self, tuple keys not None, str syntax not None):
+    def search(self, tuple keys not None):
         """A search behind some keys, each with its bits and its places: (key, bits, ((place, words), ...)).
 
-        A key ends in the separator of the syntax. It counts where one of its bits is asked for, and for topics in
-        which one of the words stands in each place: from 1, or from -1 for the last word.
+        A key is one word. It counts where one of its bits is asked for, and for topics in which one of the words stands
+        in each place: from 1, or from -1 for the last word.
         """
-        return KeyedSearch(self, keys, syntax)
+        cdef KeyedSearch made = KeyedSearch()
+        made.begin(self, keys)
+        return made
 
-    cdef int least(self, View* views, uint32_t count, uint32_t syntax, int64_t* least) except -1:
-        """The smallest id of one step's texts, if it is smaller than `least`, or that is NOTHING."""
+    cdef int least(
+        self, KeyedSearch search, const uint32_t* chosen, uint32_t count, const char* topic, size_t size,
+        uint32_t syntax, int64_t* least
+    ) except -1:
+        """The smallest id behind the keys that were chosen, if it is smaller than `least`, or that is NOTHING.
+
+        1: the topic is invalid behind one of them. The words of a topic are looked up once for all keys, in the room of
+        the first search behind the place of the key; the others have copies.
+        """
         cdef FilterIndex index = self.index
-        cdef const Buckets* buckets = &index.tiers.buckets if index.tiers.buckets.live != 0 else NULL
+        # Without the sieve, which would be one more wait for memory, key by key: the lines behind it come all at once.
+        cdef Buckets copied = index.tiers.buckets
+        cdef const Buckets* buckets = &copied if copied.live != 0 else NULL
+        cdef const Words* words = &index.tiers.words
         cdef Batch[TOGETHER] batches
-        cdef KeyedScratch* one
-        cdef const uint32_t* ids
+        cdef char[SHORT_BYTES] text
+        cdef Topic bare
+        cdef Topic* one
+        cdef View view
+        cdef Limits limits = index.limits
         cdef Fault fault
-        cdef size_t held, j
         cdef uint32_t i
         cdef int status = 0
+        copied.table.sieve.bits = NULL
         while self.made < count:
             if topic_init(&self.searches[self.made].topic, &self.allocator, index.limits.words) < 0:
                 raise MemoryError()
             self.made += 1
+        if words.live == 0 or limits.words < 2 or size > SHORT_BYTES - LONGEST_KEY - 1:
+            return self.least_singly(search, chosen, count, topic, size, syntax, least)
+        limits.words -= 1
+        bare = self.searches[0].topic
+        bare.ids += 1
+        bare.rows += 1
+        bare.positions += 1
+        if topic_read(&bare, words, index.tiers.secret, topic, size, syntax, &limits, &fault) < 0:
+            return self.least_singly(search, chosen, count, topic, size, syntax, least)
         for i in range(count):
-            one = &self.searches[i]
-            one.found.size = 0
-            if index._read_topic(&views[i], syntax, &one.topic, &fault) < 0:
-                raise topic_error(&views[i], syntax, &index.limits, &fault, None)
+            if search.keys[chosen[i]].size > LONGEST_KEY or search.keys[chosen[i]].size + 1 + size > limits.bytes:
+                return self.least_singly(search, chosen, count, topic, size, syntax, least)
+        for i in range(count):
+            one = &self.searches[i].topic
+            behind_key(one, &bare, words, &search.keys[chosen[i]], search.text)
+            self.searches[i].found.size = 0
+            if index.slots.exact != 0:
+                put_together(&view, text, &search.keys[chosen[i]], search.text, topic, size, syntax)
+                one.hash = hash_of(&view, separator_of(syntax), index.tiers.secret)
+                table_prefetch(&index.slots.table, <uint32_t> (one.hash >> 32))
             if buckets != NULL:
-                status |= buckets_ask(buckets, &one.topic, False, &one.found, &self.allocator, &batches[i])
+                status |= buckets_ask(
+                    buckets, one, False, &self.searches[i].found, &self.allocator, &batches[i]
+                )
         if buckets != NULL:
             for i in range(count):
                 status |= buckets_locate(&batches[i])
             for i in range(count):
                 status |= buckets_records(&batches[i])
         for i in range(count):
-            one = &self.searches[i]
-            if index._others(&views[i], syntax, &one.topic, &self.allocator, &one.found) < 0 or status < 0:
+            if index.slots.exact != 0:
+                put_together(&view, text, &search.keys[chosen[i]], search.text, topic, size, syntax)
+            if index._others(
+                &view, syntax, &self.searches[i].topic, &self.allocator, &self.searches[i].found
+            ) < 0 or status < 0:
                 raise MemoryError()
-            for j in range(one.found.size):
-                ids = slot_ids(&index.slots, one.found.items[j], &held)
-                if least[0] == NOTHING or ids[0] < least[0]:  # they are ascending
-                    least[0] = ids[0]
+            self.look_at(i, least)
+        return 0
+
+    cdef void look_at(self, uint32_t i, int64_t* least) noexcept:
+        """The ids of what a search found."""
+        cdef const Numbers* found = &self.searches[i].found
+        cdef const uint32_t* ids
+        cdef size_t held, j
+        for j in range(found.size):
+            ids = slot_ids(&self.index.slots, found.items[j], &held)
+            if least[0] == NOTHING or ids[0] < least[0]:  # they are ascending
+                least[0] = ids[0]
+
+    cdef int least_singly(
+        self, KeyedSearch search, const uint32_t* chosen, uint32_t count, const char* topic, size_t size,
+        uint32_t syntax, int64_t* least
+    ) except -1:
+        """The same as `least`, one key after the other, for whatever topic; it keeps what is wrong with it."""
+        cdef KeyedScratch* one = &self.searches[0]
+        cdef const PackedKey* key
+        cdef View view
+        cdef bytes text
+        cdef uint32_t hit, i
+        cdef int status
+        for i in range(count):
+            key = &search.keys[chosen[i]]
+            text = bytes(key.size + 1 + size)
+            put_together(&view, PyBytes_AS_STRING(text), key, search.text, topic, size, syntax)
+            status = self.index.find(
+                &view, syntax, False, &one.topic, &self.allocator, &one.found, &self.fault, &hit
+            )
+            if status == INVALID:
+                self.wrong = text
+                return 1
+            if status == NO_MEMORY:
+                raise MemoryError()
+            self.look_at(0, least)
         return 0
 
 
 cdef class KeyedSearch:
-    """One question, made once and asked for many topics: the smallest id behind any of its keys."""
+    """One question, made once and asked for many topics: the smallest id behind any of its keys.
 
-    def __cinit__(self, KeyedIndex index not None, tuple keys not None, str syntax not None):
-        self.index = index
-        self.syntax = syntax_of(syntax)
+    A class may be derived from it, so that what asks lies beside what it asks with.
+    """
+
+    def __dealloc__(self):
+        self.drop()
+
+    cdef void drop(self) noexcept:
+        if self.keys != <PackedKey*> self.inside:
+            PyMem_Free(self.keys)
+        self.keys = NULL
+        self.count = 0
+
+    def begin(self, KeyedIndex index not None, tuple keys not None):
+        """Ask an index from now on, behind these keys: see KeyedIndex.search."""
         cdef list all_places = [each for _, _, places in keys for each in places]
         cdef list all_words = [_bytes(word) for _, words in all_places for word in words]
         cdef size_t text = sum(map(len, all_words)) + sum(len(_bytes(key)) for key, _, _ in keys)
+        if not all(key and not WORD_ENDS.intersection(key) for key, _, _ in keys):
+            raise ValueError("a key is one word, and no wildcard")
         cdef size_t records = (
             len(keys) * sizeof(PackedKey) + len(all_places) * sizeof(PackedPlace)
             + len(all_words) * sizeof(PackedWord)
         )
+        self.drop()
         if records + text <= sizeof(self.inside):
             self.keys = <PackedKey*> self.inside
         else:
             self.keys = <PackedKey*> PyMem_Malloc(records + text)
         if self.keys == NULL:
             raise MemoryError()
+        self.index = index
+        self.version = UNKNOWN
         cdef PackedPlace* place_at = <PackedPlace*> (self.keys + len(keys))
-        cdef PackedWord* word_at = <PackedWord*> (place_at + len(all_places))
-        cdef char* at = <char*> (word_at + len(all_words))
-        self.places, self.words, self.text = place_at, word_at, at
-        self.count = 0
+        cdef PackedWord* next_word = <PackedWord*> (place_at + len(all_places))
+        cdef char* at = <char*> (next_word + len(all_words))
+        cdef PackedWord packed
+        self.places, self.words, self.text = place_at, next_word, at
         for key, bits, places in keys:
-            self.keys[self.count].text = _packed(self.text, &at, key)
+            packed = _packed(self.text, &at, key)
+            self.keys[self.count].at = packed.at
+            self.keys[self.count].size = packed.size
             self.keys[self.count].bits = bits
             self.keys[self.count].places = len(places)
+            self.keys[self.count].word = self.keys[self.count].row = 0
             self.count += 1
             for place, words in places:
                 place_at.place = place
                 place_at.words = len(words)
                 place_at += 1
                 for word in words:
-                    word_at[0] = _packed(self.text, &at, word)
-                    word_at += 1
+                    next_word[0] = _packed(self.text, &at, word)
+                    next_word += 1
 
-    def __dealloc__(self):
-        if self.keys != <PackedKey*> self.inside:
-            PyMem_Free(self.keys)
+    def end(self):
+        """Ask nothing any more."""
+        self.drop()
+        self.index = None
 
-    def least(self, bytes topic not None, uint32_t bits, IdAnswers answers=None):
-        """The smallest id under a filter that matches `key + topic`, for any key with one of the bits; None: none.
+    def ask(self, object kind, object topic=b"", object syntax="", object fields=None):
+        """What is kept for the smallest id behind keys that have one of the index's bits for this kind. It is counted.
 
-        answers  where the id is counted. Raises InvalidTopic as `match` does, with the key before the topic.
-        """
-        cdef int64_t least = NOTHING
-        self.find(PyBytes_AS_STRING(topic), PyBytes_GET_SIZE(topic), bits, &least)
-        if least == NOTHING:
-            return None
-        if answers is not None and <size_t> least < answers.size:
-            answers.items[least].count += 1
-        return least
-
-    def answer(self, bytes topic not None, uint32_t bits, IdAnswers answers not None):
-        """What the answers hold for the smallest id that matches, or the id itself if they hold nothing for it. The id
-        is counted as used. None if no id matches.
-
-        It is `least` and a look into the answers in one call. Ids are below the size of the answers.
+        What is not found like that is asked of `ask_otherwise`, with the same arguments: where `begin` was not called,
+        a topic that is empty, invalid or begins with `$`, an id for which nothing is kept, and no id.
         """
         cdef int64_t least = NOTHING
         cdef IdAnswer* item
-        self.find(PyBytes_AS_STRING(topic), PyBytes_GET_SIZE(topic), bits, &least)
-        if least == NOTHING:
-            return None
-        answers.check(least)
-        item = &answers.items[least]
-        item.count += 1
-        return least if item.held == NULL else <object> item.held
+        cdef IdAnswers answers
+        cdef const char* text
+        if self.keys != NULL and type(topic) is bytes and PyBytes_GET_SIZE(<bytes> topic) != 0:
+            text = PyBytes_AS_STRING(<bytes> topic)
+            if text[0] != c"$":
+                answers = self.index.answers
+                if self.find(
+                    text, PyBytes_GET_SIZE(<bytes> topic), syntax_of(syntax), self.index.bits[kind], &least
+                ) == 0 and least != NOTHING and <size_t> least < answers.size:
+                    item = &answers.items[least]
+                    if item.held != NULL:
+                        item.count += 1
+                        return <object> item.held
+        return self.ask_otherwise(kind, topic, syntax, fields)
 
-    cdef int find(self, const char* topic, size_t size, uint32_t bits, int64_t* least) except -1:
-        cdef char[SHORT_BYTES] short
-        cdef char* room = short
-        cdef size_t left = SHORT_BYTES
-        cdef View[TOGETHER] views
-        cdef bytes kept = None
-        cdef const PackedKey* key
+    def ask_otherwise(self, object kind, object topic, object syntax, object fields):
+        """Of a derived class."""
+        raise NotImplementedError
+
+    def least(self, bytes topic not None, uint32_t bits, str syntax not None):
+        """The smallest id under a filter that matches `key + topic`, for any key with one of the bits; None: none.
+
+        Raises InvalidTopic as `match` does, with the key before the topic.
+        """
+        cdef int64_t least = NOTHING
+        cdef View view
+        if self.keys == NULL:
+            return None
+        if self.find(PyBytes_AS_STRING(topic), PyBytes_GET_SIZE(topic), syntax_of(syntax), bits, &least) != 0:
+            view.start, view.size = PyBytes_AS_STRING(self.index.wrong), PyBytes_GET_SIZE(self.index.wrong)
+            view.is_str = False
+            raise topic_error(&view, syntax_of(syntax), &self.index.index.limits, &self.index.fault, None)
+        return None if least == NOTHING else least
+
+    cdef int find(self, const char* topic, size_t size, uint32_t syntax, uint32_t bits, int64_t* least) except -1:
+        """0 done, 1 the topic is invalid behind a key."""
+        cdef uint32_t[TOGETHER] chosen
         cdef const PackedPlace* place = self.places
         cdef const PackedWord* word = self.words
+        cdef const Tiers* tiers = &self.index.index.tiers
+        cdef char separator = separator_of(syntax)
         cdef uint32_t i, together = 0
+        if self.version != self.index.index.version:
+            self.look_up()
         for i in range(self.count):
-            key = &self.keys[i]
-            if not self.counts_for(key, &place, &word, topic, size, bits):
+            if not self.counts_for(&self.keys[i], &place, &word, topic, size, separator, bits):
                 continue
-            if together == TOGETHER or (together != 0 and key.text.size + size > left):
-                self.index.least(views, together, self.syntax, least)
-                together, room, left = 0, short, SHORT_BYTES
-            if key.text.size + size > left:  # it is long, and goes alone
-                kept = bytes(key.text.size + size)
-                room, left = PyBytes_AS_STRING(kept), key.text.size + size
-            memcpy(room, self.text + key.text.at, key.text.size)
-            memcpy(room + key.text.size, topic, size)
-            views[together].start, views[together].size, views[together].is_str = room, key.text.size + size, False
-            room += views[together].size
-            left -= views[together].size
+            prefetch(&tiers.words.entries[self.keys[i].word])
+            prefetch(&tiers.classes.rows.units[self.keys[i].row])
+            if together == TOGETHER:
+                if self.index.least(self, chosen, together, topic, size, syntax, least) != 0:
+                    return 1
+                together = 0
+            chosen[together] = i
             together += 1
         if together != 0:
-            self.index.least(views, together, self.syntax, least)
+            return self.index.least(self, chosen, together, topic, size, syntax, least)
         return 0
+
+    cdef void look_up(self) noexcept:
+        """The index has changed: other words have the numbers that are kept here."""
+        cdef const Words* words = &self.index.index.tiers.words
+        cdef PackedKey* key
+        cdef uint32_t i
+        for i in range(self.count):
+            key = &self.keys[i]
+            key.word = words_find(
+                words, self.text + key.at, key.size,
+                hash_word(self.index.index.tiers.secret, self.text + key.at, key.size),
+            )
+            key.row = words.entries[key.word].rows if words.live != 0 else 0
+        self.version = self.index.index.version
 
     cdef bint counts_for(
         self, const PackedKey* key, const PackedPlace** place, const PackedWord** word, const char* topic, size_t size,
-        uint32_t bits
+        char separator, uint32_t bits
     ) noexcept:
         """Has it one of the bits, and does a word of each place stand there? `place` and `word` go on to the next key.
         """
@@ -278,7 +407,7 @@ cdef class KeyedSearch:
         cdef bint one_stands
         for _ in range(key.places):
             one_stands = False
-            if all_stand and word_at(topic, size, separator_of(self.syntax), place[0].place, &at, &held):
+            if all_stand and word_at(topic, size, separator, place[0].place, &at, &held):
                 for j in range(place[0].words):
                     if word[0][j].size == <size_t> held and memcmp(self.text + word[0][j].at, at, held) == 0:
                         one_stands = True
@@ -303,36 +432,3 @@ cdef PackedWord _packed(const char* start, char** at, bytes text):
     memcpy(at[0], PyBytes_AS_STRING(text), made.size)
     at[0] += made.size
     return made
-
-
-cdef bint word_at(
-    const char* start, size_t length, char separator, Py_ssize_t place, const char** at, Py_ssize_t* size
-) noexcept:
-    """Where the word in a place is, from 1, or from -1 at the end. False: the topic has fewer words."""
-    cdef const char* end = start + length
-    cdef const char* stop
-    if start == end or place == 0:
-        return False
-    if place > 0:
-        while True:
-            stop = <const char*> memchr(start, separator, end - start)
-            place -= 1
-            if place == 0:
-                at[0] = start
-                size[0] = (end if stop is NULL else stop) - start
-                return True
-            if stop is NULL:
-                return False
-            start = stop + 1
-    while True:
-        stop = end
-        while stop > start and stop[-1] != separator:
-            stop -= 1
-        place += 1
-        if place == 0:
-            at[0] = stop
-            size[0] = end - stop
-            return True
-        if stop == start:
-            return False
-        end = stop - 1

@@ -5,7 +5,7 @@ with the filters of rules: one that allows must cover it, and no more salient on
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from fanlight_permissions.decisions import Access, Action, FilterVerdict, Verdict, Weighed
 from fanlight_permissions.permission_rule import ANY_TOPIC, BITS
@@ -31,7 +31,6 @@ from matchcore.selector import Selector
 
 COMPARED_MAX: Final = 1_000  # filters that one filter is compared with; past it nothing is proven
 DENIED: Final = Verdict(False)
-MQTT: Final = SYNTAXES[True]
 DOLLAR: Final = ord("$")
 DEFAULT: Final = "default"  # the rule of a decision that is the default's
 
@@ -42,7 +41,10 @@ class RuleTable(Protocol):
     keyed: KeyedIndex  # of `index`
     where: dict[int, Selector]
     allows: bytearray
-    answers: "IdAnswers[Verdict]"  # by rule: how often it decided, and the verdicts of some
+
+    @property
+    def answers(self) -> "IdAnswers[Verdict]": ...  # by rule: how often it decided, and the verdicts of some
+
     nothing: int
 
     def verdict(self, rank: int) -> Verdict: ...
@@ -53,10 +55,14 @@ class RuleTable(Protocol):
     def denials(self, party: int, number: int, first: bytes) -> Iterator[Denial]: ...
 
 
-class ClassGrant:
-    """What the clients of one permission class may do."""
+class ClassGrant(KeyedSearch):
+    """What the clients of one permission class may do.
 
-    __slots__ = ("_amqp", "_kinds", "_mqtt", "_names", "_scopes", "_table", "holders", "key", "number", "parties")
+    It is its own search behind all key words of the class; there is one, and none for each action: where a class has
+    not decided for a while, each object is a wait for memory.
+    """
+
+    __slots__ = ("_kinds", "_names", "_scopes", "_table", "holders", "key", "number", "parties", "prepared")
 
     def __init__(
         self, table: RuleTable, number: int, key: object, parties: frozenset[int],
@@ -70,30 +76,23 @@ class ClassGrant:
         self._names = names
         self._kinds = kinds
         self._scopes: dict[Action, list[Scope]] = {}
-        self._mqtt: KeyedSearch | None = None
-        self._amqp: KeyedSearch | None = None
+        self.prepared = False  # does it ask the index?
 
     def close(self) -> None:
         """Nobody has it any more, and its rules may leave the index: whatever it would be asked is the default's."""
         self._kinds = ()
         self._scopes.clear()
-        self._mqtt = self._amqp = None
+        self.end()
+        self.prepared = False
 
-    def _search_of(self, syntax: str) -> KeyedSearch:
-        """Behind all key words of the class. One search, and none for each action: where a class has not decided for
-        a while, each object is a wait for memory.
-        """
+    def _prepare(self) -> None:
         keys = []
         for party, number, kind in self._kinds:
             scope = self._scope(party, number, kind)
             if scope is not None:
-                keys.append((scope.before[syntax], kind.actions, scope.probes))
-        found = self._table.keyed.search(tuple(keys), syntax)
-        if syntax == MQTT:
-            self._mqtt = found
-        else:
-            self._amqp = found
-        return found
+                keys.append((scope.word, kind.actions, scope.probes))
+        self.begin(self._table.keyed, tuple(keys))
+        self.prepared = True
 
     def _scopes_of(self, action: Action) -> list[Scope]:
         found = [
@@ -109,22 +108,32 @@ class ClassGrant:
 
     # -- topics -------------------------------------------------------------------------------------------------------
 
-    def decide(
-        self, action: Action, topic: bytes = b"", syntax: str = "", fields: Fields | None = None
-    ) -> Verdict:
-        """Raises InvalidTopic, as matchcore does."""
+    if TYPE_CHECKING:
+
+        def decide(
+            self, action: Action, topic: bytes = b"", syntax: str = "", fields: Fields | None = None
+        ) -> Verdict:
+            """Raises InvalidTopic, as matchcore does."""
+            ...
+
+    else:
+        decide = KeyedSearch.ask  # compiled: it takes the verdict of the rule, or goes on below
+
+    def ask_otherwise(self, kind: Action, topic: bytes, syntax: str, fields: Fields | None) -> Verdict:
         table = self._table
         if not topic or table.where or topic[0] == DOLLAR:
-            return self._decide_slowly(action, topic, syntax, fields)
-        search = self._mqtt if syntax == MQTT else self._amqp
+            return self._decide_slowly(kind, topic, syntax, fields)
+        if not self.prepared:
+            self._prepare()
         try:
-            found = (search or self._search_of(syntax)).answer(topic, BITS[action], table.answers)
+            found = self.least(topic, BITS[kind], syntax)
         except TopicError:
             split_topic(topic, syntax, max_words=WORDS_CEILING)  # raises the topic's own error
             return DENIED  # it is longer than any that a client may publish on
         if found is None:
-            return table.default(action, topic, syntax)
-        return table.verdict(found) if isinstance(found, int) else found
+            return table.default(kind, topic, syntax)
+        table.answers.add(found)
+        return table.answers[found] or table.verdict(found)
 
     def _decide_slowly(self, action: Action, topic: bytes, syntax: str, fields: Fields | None) -> Verdict:
         """The same, where topics are reserved, or rules have a `where`."""

@@ -33,7 +33,7 @@ from fanlight_permissions.decisions import (
 )
 from fanlight_permissions.namespace_entries import NamespaceEntries
 from fanlight_permissions.parties import groups_of
-from fanlight_permissions.permission_rule import PermissionRule
+from fanlight_permissions.permission_rule import BITS, PermissionRule
 from fanlight_permissions.plain_rows import PlainRows
 from fanlight_permissions.reading import TableLimits
 from fanlight_permissions.rule_store import RuleStore
@@ -77,8 +77,7 @@ class PermissionTable(RuleStore):
         self.fill(rules, pause)
         pause()
         self.nothing = len(self.allows)  # in place of the number of a rule
-        self.answers: IdAnswers[Verdict] = IdAnswers(self.nothing, VERDICTS_MAX)
-        self.keyed = KeyedIndex(self.index)
+        self.keyed = KeyedIndex(self.index, IdAnswers(self.nothing, VERDICTS_MAX), BITS)
         self._known: list[Kind] = list(self.kinds)  # by their numbers
         pause()
 
@@ -88,6 +87,15 @@ class PermissionTable(RuleStore):
     def __del__(self) -> None:
         if self.let_go is not None:  # one that is whole, and in force or was
             self.let_go([self.answers, self.index, self.parties, self._denials, self.waiting.packed])
+
+    @property
+    def answers(self) -> "IdAnswers[Verdict]":
+        """By rule: how often it decided, and the verdicts of some."""
+        return self.keyed.answers
+
+    @answers.setter
+    def answers(self, answers: "IdAnswers[Verdict]") -> None:
+        self.keyed.answers = answers
 
     @property
     def classes(self) -> int:

@@ -9,15 +9,21 @@ from hypothesis import strategies as st
 
 from matchcore.errors import InvalidFilter, InvalidTopic
 from matchcore.filters import FilterIndex
-from matchcore.keyed import IdAnswers, KeyedIndex
+from matchcore.keyed import IdAnswers, KeyedIndex, KeyedSearch
 
 SEPARATORS = {"amqp": ".", "mqtt": "/"}
 KEYS = ["k0", "k1", "k2"]
+OTHERWISE = "otherwise"
 words = st.sampled_from(["a", "b", "c"])
 filters = st.tuples(
     st.sampled_from(KEYS), st.lists(st.one_of(words, st.sampled_from(["+", "#"])), min_size=1, max_size=4),
     st.integers(0, 20), st.sampled_from(list(SEPARATORS)),
 )  # fmt: skip
+
+
+class Asking(KeyedSearch):
+    def ask_otherwise(self, kind: str, topic: bytes, syntax: str, fields: object) -> str:
+        return OTHERWISE
 
 
 @settings(max_examples=200, deadline=None)
@@ -40,16 +46,17 @@ def test_it_is_the_smallest_of_what_each_key_finds(given, keys, topic, syntax, t
     separator = SEPARATORS[syntax]
     text = separator.join(word * times for word in topic)
     found = [id for key in keys for id in index.match(f"{key}{separator}{text}", syntax=syntax)]
-    asked = tuple((f"{key}{separator}".encode(), 1, ()) for key in keys)
-    search = KeyedIndex(index).search(asked, syntax)
-    assert search.least(text.encode(), 1) == min(found, default=None)
-    assert search.least(text.encode(), 1) == min(found, default=None)  # what a search needs is used again
     answers: IdAnswers[str] = IdAnswers(21, 4)
-    assert search.answer(text.encode(), 1, answers) == min(found, default=None)
-    if found:
-        answers.keep(min(found), "kept")
-        assert search.answer(text.encode(), 1, answers) == "kept"
-        assert answers.count(min(found)) == 2
+    search = Asking()
+    search.begin(KeyedIndex(index, answers, {"read": 1}), tuple((key.encode(), 1, ()) for key in keys))
+    least = min(found, default=None)
+    assert search.least(text.encode(), 1, syntax) == least
+    assert search.least(text.encode(), 1, syntax) == least  # what a search needs is used again
+    assert search.ask("read", text.encode(), syntax) == OTHERWISE
+    if least is not None:
+        answers.keep(least, "kept")
+        assert search.ask("read", text.encode(), syntax) == "kept"
+        assert answers.count(least) == 1
 
 
 places = st.tuples(
@@ -73,37 +80,57 @@ def test_a_key_counts_where_its_bits_and_its_words_are(given, topic, syntax) -> 
         return place != 0 and -len(topic) <= at < len(topic) and topic[at] in words
 
     asked = tuple(
-        (f"{key}{separator}".encode(), bits, tuple((place, tuple(map(str.encode, words))) for place, words in named))
+        (key.encode(), bits, tuple((place, tuple(map(str.encode, words))) for place, words in named))
         for key, bits, named in given
     )
     text = separator.join(topic)
-    search = KeyedIndex(index).search(((f"k2{separator}".encode(), 4, ()), *asked), syntax)
+    search = KeyedIndex(index).search(((b"k2", 4, ()), *asked))
     for bits in (1, 2, 3, 4) if text else ():
         found = [
             KEYS.index(key) for key, own, named in given if own & bits and all(stands(*each) for each in named)
         ] + [2] * (bits == 4)
-        assert search.least(text.encode(), bits) == min(found, default=None)
+        assert search.least(text.encode(), bits, syntax) == min(found, default=None)
 
 
 def test_more_keys_than_are_searched_for_together() -> None:
     index = FilterIndex()
     for id in range(20):
         index.insert(f"k{id}.{'a' * 300}.*", 100 - id)
-    search = KeyedIndex(index).search(tuple((b"k%d." % id, 1, ()) for id in range(20)), "amqp")
-    assert search.least(b"a" * 300 + b".b", 1) == 81
-    assert search.least(b"a" * 299 + b".b", 1) is None
+    search = KeyedIndex(index).search(tuple((b"k%d" % id, 1, ()) for id in range(20)))
+    assert search.least(b"a" * 300 + b".b", 1, "amqp") == 81
+    assert search.least(b"a" * 299 + b".b", 1, "amqp") is None
+
+
+def test_a_search_follows_its_index() -> None:
+    index = FilterIndex()
+    search = KeyedIndex(index).search(((b"new", 1, ()), (b"old", 1, ())))
+    assert search.least(b"a", 1, "amqp") is None
+    index.insert("old.*", 2)
+    assert search.least(b"a", 1, "amqp") == 2
+    index.insert("new.*", 1)  # a key that was no word of the dictionary
+    assert search.least(b"a", 1, "amqp") == 1
+    index.remove("new.*", 1)
+    index.insert("other.*", 0)  # which has its number now
+    assert search.least(b"a", 1, "amqp") == 2
+    search.end()
+    assert search.least(b"a", 1, "amqp") is None
 
 
 def test_answers_are_counted_and_objects_kept() -> None:
     index = FilterIndex()
     index.insert("k.a", 1)
     answers: IdAnswers[str] = IdAnswers(3, 2)
-    search = KeyedIndex(index).search(((b"k.", 1, ()),), "amqp")
-    assert search.least(b"a", 1, answers) == search.least(b"a", 1, answers) == 1
-    answers.add(2)
-    assert (len(answers), [answers.count(id) for id in range(3)]) == (3, [0, 2, 1])
+    search = Asking()
+    assert search.ask("read", b"a", "amqp") == OTHERWISE  # before it has begun
+    search.begin(KeyedIndex(index, answers, {"read": 1, "write": 2}), ((b"k", 1, ()),))
+    assert search.ask("read", b"a", "amqp") == OTHERWISE  # nothing is kept
     answers.keep(0, "zero")
     answers.keep(1, "one")
+    assert search.ask("read", b"a", "amqp") == search.ask("read", b"a", "mqtt") == "one"
+    for kind, topic in (("write", b"a"), ("read", b"b"), ("read", b""), ("read", b"$a"), ("read", b"a.b")):
+        assert search.ask(kind, topic, "amqp") == OTHERWISE
+    answers.add(2)
+    assert (len(answers), [answers.count(id) for id in range(3)]) == (3, [0, 2, 1])
     assert [answers[id] for id in range(3)] == ["zero", "one", None]
     answers.keep(2, "two")  # there is room for two: all make room
     assert [answers[id] for id in range(3)] == [None, None, "two"]
@@ -131,14 +158,22 @@ def test_what_is_wrong_is_said() -> None:
     index = FilterIndex(4)
     index.insert("k.#", 1)
     keyed = KeyedIndex(index)
-    with pytest.raises(InvalidTopic):
-        keyed.search(((b"k.", 1, ()),), "amqp").least(b"a.b.c.d", 1)
-    with pytest.raises(TypeError):
-        keyed.search((("k.", 1, ()),), "amqp")  # type: ignore[arg-type]
-    with pytest.raises(TypeError):
-        keyed.search(((b"k.", 1, ((1, ("a",)),)),), "amqp")  # type: ignore[arg-type]
+    search = keyed.search(((b"k", 1, ()),))
+    with pytest.raises(InvalidTopic, match=r"\b4\b"):
+        search.least(b"a.b.c.d", 1, "amqp")
     with pytest.raises(ValueError, match="syntax"):
-        keyed.search(((b"k.", 1, ()),), "nats")
+        search.least(b"a", 1, "nats")
+    with pytest.raises(TypeError):
+        keyed.search((("k", 1, ()),))  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        keyed.search(((b"k", 1, ((1, ("a",)),)),))  # type: ignore[arg-type]
+    for key in (b"", b"k.", b"k/l", b"#", b"+"):
+        with pytest.raises(ValueError, match="one word"):
+            keyed.search(((key, 1, ()),))
+    with pytest.raises(NotImplementedError):
+        search.ask("read", b"", "amqp")
+    with pytest.raises(KeyError):
+        search.ask("read", b"a", "amqp")
 
 
 @pytest.mark.parametrize("filter", ["a.b", "a.*.#", "a.#.b", "", "a" * 200, "a.b.c.d.e", "a\0"])
