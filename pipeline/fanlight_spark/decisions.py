@@ -22,6 +22,7 @@ from pyspark.sql.types import BooleanType, LongType, StringType, StructField, St
 
 from fanlight_archive import MESSAGE
 from fanlight_archive.arrow import pa
+from fanlight_spark import workers
 from fanlight_spark.askers import Askers
 from fanlight_spark.deliveries import utf8_text
 from fanlight_spark.judging import Asked, Decided, Judge, Judged, RowFields, RuleFile, delivered
@@ -80,6 +81,7 @@ def decided(kinds: DataFrame, judging: Judging) -> DataFrame:
     shared = kinds.sparkSession.sparkContext.broadcast(judging)
 
     def decide(batches: Iterator[Any]) -> Iterator[Any]:
+        workers.settle()
         judge = shared.value.judge()
         try:
             for batch in batches:
@@ -127,6 +129,7 @@ def decided_by_content(messages: DataFrame, decided: DataFrame, judging: Judging
     wanted = decided.where("content").select(*KIND)
 
     def decide(batches: Iterator[Any]) -> Iterator[Any]:
+        workers.settle()
         judge = shared.value.judge()
         fields = RowFields(judge.tables)
         try:
@@ -189,6 +192,7 @@ def deliveries(kinds: DataFrame, subscriptions: list[Judged], judging: Judging) 
     topics = kinds.groupBy("topic", "syntax").agg(F.sum("messages").alias("messages"))
 
     def decide(batches: Iterator[Any]) -> Iterator[Any]:
+        workers.settle()
         index, given, judging = shared.value
         judge = judging.judge()
         grants = [judge.grants(each.asker) for each in given]

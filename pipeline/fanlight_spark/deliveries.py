@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
 from fanlight_archive.arrow import pa
+from fanlight_spark import workers
 from fanlight_spark.matching import ROWS_AT_ONCE
 from fanlight_spark.shares import shares, terms_of
 from fanlight_spark.snapshot import Snapshot
@@ -49,6 +50,7 @@ def deliveries(volumes: DataFrame, snapshot: Snapshot) -> DataFrame:
     shared = volumes.sparkSession.sparkContext.broadcast(terms_of(snapshot))
 
     def share(batches: Iterator[Any]) -> Iterator[Any]:
+        workers.settle()
         for batch in batches:
             for at in range(0, batch.num_rows, ROWS_AT_ONCE):
                 part = batch.slice(at, ROWS_AT_ONCE)

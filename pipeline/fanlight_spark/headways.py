@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from fanlight_archive.arrow import pa
+from fanlight_spark import workers
 from fanlight_spark.ways import line_passes
 
 STEP: Final = 1_000  # metres between two points of a way
@@ -67,6 +68,7 @@ def passes(positions: DataFrame, step: int = STEP) -> DataFrame:
         return by_stop.agg(F.min("at").alias("at"))
 
     def of_line(table: Any) -> Any:
+        workers.settle()
         at = table["at"].cast(pa.int64()).to_numpy() / MICROSECOND
         trips, latitude, longitude = (table[name].to_numpy() for name in ("trip", "latitude", "longitude"))
         found = line_passes(trips, at, latitude, longitude, step)

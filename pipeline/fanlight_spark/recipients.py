@@ -16,6 +16,7 @@ import numpy as np
 
 import matchcore
 from fanlight_archive.arrow import pa
+from fanlight_spark import workers
 from fanlight_spark.topics import index_of, match_rows
 from fanlight_spark.trail import QUEUE, Subscribed, Trail
 from matchcore.message_rows import MessageRows
@@ -123,6 +124,7 @@ def recipients(messages: Any, trail: Trail) -> Any:
     shared = messages.sparkSession.sparkContext.broadcast(trail)
 
     def ask(batches: Iterator[Any]) -> Iterator[Any]:
+        workers.settle()
         asking = Recipients(shared.value)
         for batch in batches:
             for at in range(0, batch.num_rows, ROWS_AT_ONCE):

@@ -18,6 +18,7 @@ from fanlight_permissions.permission_file import parse_permissions
 from fanlight_permissions.permission_rule import BITS, PermissionRule
 from fanlight_permissions.table import PermissionTable
 from fanlight_permissions.topics import without_namespace
+from fanlight_spark import workers
 from fanlight_spark.askers import Askers
 from fanlight_spark.decisions import KIND
 from fanlight_spark.judging import KNOWN_MAX, RuleFile, RuleLimits, table_of
@@ -59,6 +60,7 @@ def hits(kinds: DataFrame, rules: RuleFile, askers: Askers) -> dict[str, int]:
     shared = kinds.sparkSession.sparkContext.broadcast((rules, askers))
 
     def ask(batches: Iterator[Any]) -> Iterator[Any]:
+        workers.settle()
         rules, askers = shared.value
         table = table_of(rules)
         grants: dict[tuple[str, str, str], Grant] = {}

@@ -1,5 +1,6 @@
 """`traffic`: counts by topic root and time against sums in plain Python over real topics."""
 
+import importlib
 import json
 from collections import Counter, defaultdict
 from datetime import UTC, datetime, timedelta
@@ -228,13 +229,32 @@ def test_a_day_of_25_hours_is_no_outage_and_the_hour_that_is_repeated_counts_twi
     assert [round(60 * hours) for hours in half[9:12]] == [20, 50, 0]
 
 
-def test_a_zone_that_there_is_not_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("job", ["traffic", "capacity", "bars", "silence", "headways"])
+def test_a_zone_that_there_is_not_is_an_error(job: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """At once, before a Spark is started."""
     require.spark()
-    from fanlight_spark.jobs import traffic
-
+    main = importlib.import_module(f"fanlight_spark.jobs.{job}").main
     with pytest.raises(SystemExit, match="2"):
-        traffic.main(["archive", "--out", str(tmp_path), "--zone", "Mars/Olympus"])
+        main(["archive", "--out", str(tmp_path), "--zone", "Mars/Olympus"])
     assert "'Mars/Olympus' is no time zone, such as America/New_York" in capsys.readouterr().err
+
+
+def test_windows_of_reports_are_those_of_bars(spark: Any) -> None:
+    """Over the hour that clocks repeat, and in a zone that is half an hour off."""
+    from pyspark.sql import functions as F
+
+    from fanlight_spark.bars import Every, TickColumns, bars, ticks
+    from fanlight_spark.jobs.local_time import window_start
+
+    first = int(datetime(2018, 11, 3, 22, tzinfo=UTC).timestamp())
+    at = F.timestamp_seconds(F.lit(first) + F.col("id") * 900).alias("at")
+    times = spark.range(0, 48 * 4).select(at, "id")
+    decoded = times.select(F.lit("k").alias("key"), "at", F.col("id").alias("_offset"), F.lit(1.0).alias("price"))
+    made = ticks(decoded, TickColumns("key", "price", time="at"))
+    for every, zone in [("1 hour", ZONE.key), ("1 day", ZONE.key), ("1 week", ZONE.key), ("1 hour", "Asia/Kolkata")]:
+        starts = times.groupBy(window_start(every, zone, "at").alias("start")).count()
+        of_bars = bars(made, Every.of(every), zone).select("start", "count")
+        assert sorted(map(tuple, starts.collect())) == sorted(map(tuple, of_bars.collect()))
 
 
 def test_the_ends_are_partial_unless_what_was_asked_for_reaches_beyond_them() -> None:

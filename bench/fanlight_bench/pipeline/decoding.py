@@ -3,6 +3,7 @@
     payloads            the source, topic and payload: nothing that decodes them is quicker
     decoders            the source with a file of decoders: a reason for what it cannot decode, a note of what drifts
     decode              the same of a DataFrame: payloads go to the JVM and to Python once more
+    decode, by rows     the same where Spark does not weigh a batch before each row (maxBytesPerBatch)
     from_json           Spark's own, in the JVM: what it cannot parse is null, and why is not known
     json.loads          a Python UDF that gives a struct, as the first answer on the web does
     json.loads, Arrow   the same of batches (mapInArrow), which one writes next
@@ -14,6 +15,7 @@ rates are what counts. In `one in a thousand is bad` such a payload ends too ear
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from fanlight_spark import tables
 
 ROWS, SLOW_ROWS = 2_000_000, 400_000
 BAD = 1_000  # one payload of so many
+BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 FIELDS = {
     "symbol": "string", "open": "double", "high": "double", "low": "double", "close": "double", "volume": "bigint",
     "trades": "bigint", "halted": "boolean", "currency": "string", "seq": "bigint",
@@ -79,6 +82,8 @@ def groups(bench: Bench) -> Iterator[PipelineGroup]:
         frame, count = (some[name], few) if slow else (frames[name], rows)
         beside = others if name == "decoders" else ("json.loads",) if name == "decode" else ()
         cases.append(PipelineCase(name, count, lambda frame=frame: noop(frame), beside))  # type: ignore[misc]
+    by_rows = partial(_by_rows, session, frames["decode"])
+    cases.insert(3, PipelineCase("decode, by rows", rows, by_rows, ("json.loads",)))
     yield PipelineGroup("ten fields of JSON", cases, {"bytes_per_payload": size})
     if (found := bad["decoders"].count()) != (wanted := rows - -(-rows // BAD)):
         raise AssertionError(f"{found} payloads are decoded, and not {wanted}")
@@ -89,6 +94,15 @@ def groups(bench: Bench) -> Iterator[PipelineGroup]:
             PipelineCase("from_json", rows, lambda: noop(bad["from_json"])),
         ],
     )
+
+
+def _by_rows(session: Any, frame: Any) -> None:
+    """Batches end after 10,000 rows (maxRecordsPerBatch), and not at 64 MiB too."""
+    session.conf.set(BATCH_BYTES, 2**31 - 1)  # Spark's word for no limit: nothing smaller saves the weighing
+    try:
+        noop(frame)
+    finally:
+        session.conf.unset(BATCH_BYTES)
 
 
 def _flat(payloads: Any, struct: Any) -> Any:

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from fanlight_spark.bars import Every, TickColumns, bars, corrected, latest, readable, ticks, unreadable
 from fanlight_spark.decoding.file import Decoders, load
-from fanlight_spark.jobs import bar_stream, command
+from fanlight_spark.jobs import bar_stream, command, local_time
 from fanlight_spark.jobs.bar_report import Counts, report
 from fanlight_spark.tables import decode
 
@@ -88,7 +88,8 @@ def main(arguments: Sequence[str] | None = None, spark: Any = None) -> int:
     for name in ("open", "high", "low"):
         add(f"--{name}", metavar="COLUMN", help="of ticks that are bars themselves")
     add("--every", default=EVERY, metavar="WHAT", help="'7 days', '100 ticks', '1e6 volume' (%(default)s)")
-    add("--zone", default="UTC", metavar="ZONE", help="where days begin, such as America/New_York (%(default)s)")
+    about_zone = "where days begin, such as America/New_York (%(default)s)"
+    add("--zone", type=local_time.zone_named, default="UTC", metavar="ZONE", help=about_zone)
     add("--stream", action="store_true", help="as a stream, from where it was; without it, all there is")
     about = "--stream: how late a message may be and still change its bar (%(default)s)"
     add("--late", default=LATE, metavar="TIME", help=about)

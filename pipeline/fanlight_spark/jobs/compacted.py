@@ -12,6 +12,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DateType, IntegerType, StringType, StructField, StructType
 
+from fanlight_spark import workers
 from fanlight_spark.jobs import filesets
 from fanlight_spark.source import COLUMNS
 
@@ -93,6 +94,7 @@ def _read_store(spark: SparkSession, url: str, table: Any, layout: StructType) -
         from deltalake.fs import DeltaStorageHandler
         from pyarrow.fs import PyFileSystem  # type: ignore[import-untyped, unused-ignore]
 
+        workers.settle()
         store = PyFileSystem(DeltaStorageHandler(url))
         for named in batches:
             for path, day in zip(*(column.to_pylist() for column in named.columns), strict=True):

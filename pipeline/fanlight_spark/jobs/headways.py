@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from fanlight_spark.decoding.file import load
 from fanlight_spark.headways import LINE, STEP, VehicleColumns, headways, passes, positions, routes
-from fanlight_spark.jobs import charts, command
+from fanlight_spark.jobs import charts, command, local_time
 from fanlight_spark.jobs.report import Report
 from fanlight_spark.tables import decode
 from fanlight_spark.ways import AWAY
@@ -126,7 +126,8 @@ def main(arguments: Sequence[str] | None = None, spark: Any = None) -> int:
     add("--longitude", metavar="COLUMN", help="the same")
     about = "metres between two points of a way (%(default)s)"
     add("--step", type=command.at_least(100), default=STEP, metavar="N", help=about)
-    add("--zone", default="UTC", metavar="ZONE", help="of the hours of day: America/Chicago (%(default)s)")
+    about_zone = "of the hours of day: America/Chicago (%(default)s)"
+    add("--zone", type=local_time.zone_named, default="UTC", metavar="ZONE", help=about_zone)
     command.add_threshold(parser, "percent of headways are bunched or gaps")
     return command.run(parser, work, arguments, spark)
 

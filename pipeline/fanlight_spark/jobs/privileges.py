@@ -24,6 +24,7 @@ from pyspark.sql import functions as F
 
 from fanlight_archive.arrow import pa
 from fanlight_permissions.topics import INBOX_ROOT, first_word, without_namespace
+from fanlight_spark import workers
 from fanlight_spark.askers import Askers, askers_of
 from fanlight_spark.decisions import COLUMNS, Judging, decided, kinds
 from fanlight_spark.deliveries import utf8_text
@@ -102,6 +103,7 @@ def _done(counted: DataFrame, askers: Askers) -> DataFrame:
     names = ("client", "protocol", "topic", "syntax", "retain", "replies", "messages")
 
     def say(batches: Iterator[Any]) -> Iterator[Any]:
+        workers.settle()
         for batch in batches:
             rows = zip(*(batch.column(batch.schema.get_field_index(name)).to_pylist() for name in names), strict=True)
             found: list[tuple[Any, ...]] = []
@@ -129,6 +131,7 @@ def _proposed(done: DataFrame, least: int) -> DataFrame:
     """PROPOSED: each user's topics are folded in one task."""
 
     def fold(table: Any) -> Any:
+        workers.settle()
         did = Did(*(table.column(name)[0].as_py() for name in Did._fields))
         given = zip(table.column("topic").to_pylist(), table.column("client").to_pylist(), strict=True)
         words = {own_words(topic, did.syntax, did.user, client) for topic, client in given}
@@ -156,6 +159,7 @@ def _counts(done: DataFrame, proposals: list[Proposal]) -> Iterator[tuple[int, i
     shared = done.sparkSession.sparkContext.broadcast((index, [each.did for each in proposals]))
 
     def match(batches: Iterator[Any]) -> Iterator[Any]:
+        workers.settle()
         index, whose = shared.value
         for batch in batches:
             for at in range(0, batch.num_rows, ROWS_AT_ONCE):

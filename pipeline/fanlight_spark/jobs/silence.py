@@ -21,10 +21,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from fanlight_archive.arrow import pa
+from fanlight_spark import workers
 from fanlight_spark.decisions import beginning
 from fanlight_spark.histories import EPOCH, LONGER, SECOND, Clock, Finding, History, Rules, findings, rates, silences
 from fanlight_spark.histories import usual_gap as usual_gap_of
-from fanlight_spark.jobs import command
+from fanlight_spark.jobs import command, local_time
 from fanlight_spark.jobs.silence_report import report
 from fanlight_spark.jobs.traffic import length_of
 
@@ -125,6 +126,7 @@ def _histories(
 
 
 def _judge(batches: Iterator[Any], clock: Clock, rules: Rules) -> Iterator[Any]:
+    workers.settle()
     for batch in batches:
         rows = []
         for row in range(batch.num_rows):
@@ -204,7 +206,8 @@ def main(arguments: Sequence[str] | None = None, spark: Any = None) -> int:
     add = parser.add_argument
     add("--recent", metavar="TIME", help="what is judged: the last '1 day' (default), at most half of the time")
     add("--every", default=EVERY, metavar="TIME", help="of a window, for rates and sizes (%(default)s)")
-    add("--zone", default="UTC", metavar="ZONE", help="of the hours of day, such as America/New_York (%(default)s)")
+    about_zone = "of the hours of day, such as America/New_York (%(default)s)"
+    add("--zone", type=local_time.zone_named, default="UTC", metavar="ZONE", help=about_zone)
     add("--levels", type=command.at_least(0), default=0, metavar="N", help="count by the first N words of topics (all)")
     about = "usual gaps that a silence is longer than (%(default)s)"
     add("--factor", type=command.at_least(2), default=USUAL.factor, metavar="N", help=about)

@@ -27,6 +27,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
 from fanlight_archive.arrow import pa
+from fanlight_spark import workers
 from fanlight_spark.jobs import charts, command, local_time
 from fanlight_spark.jobs.local_time import Stretch, Windows, window_start
 from fanlight_spark.jobs.report import Report
@@ -65,6 +66,7 @@ def with_deliveries(counted: DataFrame, snapshot: Snapshot) -> DataFrame:
     shared = counted.sparkSession.sparkContext.broadcast(terms_of(snapshot))
 
     def count(batches: Iterator[Any]) -> Iterator[Any]:
+        workers.settle()
         for batch in batches:
             for at in range(0, batch.num_rows, ROWS_AT_ONCE):
                 part = batch.slice(at, ROWS_AT_ONCE)
