@@ -3,9 +3,11 @@
 import asyncio
 import json
 import os
+import pty
 import socket
 import stat
 import subprocess
+import sys
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -143,6 +145,24 @@ def test_a_connection_is_kicked_by_its_number_and_all_of_a_client_by_its_name(
     assert (code, "NUMBER, or --client" in errors) == (2, True)
     with pytest.raises(SystemExit, match="2"):
         run("admin", "kick", "desk-7")
+
+
+def test_on_a_terminal_it_asks_before_something_is_lost(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    said(run, "retained", "set", "asked.before", "on")
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "r") as answers, os.fdopen(os.dup(theirs), "w") as questions, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdin", answers)
+        patch.setattr(sys, "stderr", questions)
+        os.write(ours, b"n\n")
+        assert run("admin", "retained", "clear", "asked.#")[0] == 1
+        asked = os.read(ours, 4_096)
+        while b"nothing was changed" not in asked:
+            asked += os.read(ours, 4_096)
+        assert b"[y/N]" in asked
+        os.write(ours, b"y\n")
+        assert run("admin", "retained", "clear", "asked.#")[0] == 0
+    os.close(ours)
+    assert said(run, "retained", "ls", "asked.#") == []
 
 
 def test_retained_messages_are_set_read_listed_and_cleared(run: Run) -> None:
