@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests import require
 from tests.pipeline.conftest import fill
 
 
@@ -48,6 +49,17 @@ def test_parquet_that_is_no_messages_is_refused(spark: Any, tmp_path: Path) -> N
         command.messages(spark, asked(str(tmp_path / "other"), "--out", "x", "--filter", "a"), "topic")
     with pytest.raises(ValueError, match="not from Parquet"):
         command.stream(spark, asked(str(tmp_path / "other"), "--out", "x"))
+
+
+@pytest.mark.parametrize(("most", "found", "code"), [("3", 3, 0), ("3", 4, 1), ("0", 0, 0), (None, 9, 0)])
+def test_the_exit_code_is_1_for_more_than_may_be_found(most: str | None, found: int, code: int) -> None:
+    require.spark()
+    from fanlight_spark.jobs import command
+
+    parser = command.parser("some", "", "")
+    command.add_threshold(parser, "that are wrong")
+    options = parser.parse_args(["archive", "--out", "x", *(("--fail-above", most) if most else ())])
+    assert command.code(options, found) == code
 
 
 def test_a_fault_is_a_line_and_an_exit_code(spark: Any, folder: Path, capsys: Any, tmp_path: Path) -> None:
