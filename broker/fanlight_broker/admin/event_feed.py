@@ -41,12 +41,21 @@ KINDS: Final = (
     "lost",
 )
 LEFT_OUT: Final = frozenset({"exc_info", "password", "credential"})
+SMALL: Final = frozenset({"connect", "disconnect"})  # with some KB at most, and many in a storm: kept as they come
 
 
 class Event(NamedTuple):
     number: int
     kind: str
-    data: dict[str, Any]
+    keys: dict[str, Any]
+    at: datetime
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What is sent of it. Most events are never sent, so it is made when one is."""
+        data = shown_keys(self.keys) if self.kind in SMALL else dict(self.keys)
+        data["time"] = self.at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return data
 
 
 class EventListener:
@@ -123,16 +132,8 @@ class EventFeed(Overhearing):
             self._take(OF_THE_AUDIT[kind], {"event": kind, **keys})
 
     def _take(self, kind: str, keys: dict[str, Any]) -> None:
-        data = {
-            name: value if type(value) is int or (type(value) is str and len(value) <= TEXT_MAX) else shown(value)
-            for name, value in keys.items() if name not in LEFT_OUT
-        }
-        data["time"] = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")  # strftime: 6 times
-        self.add(kind, data)
-
-    def add(self, kind: str, data: dict[str, Any]) -> None:
         self._number += 1
-        event = Event(self._number, kind, data)
+        event = Event(self._number, kind, keys if kind in SMALL else shown_keys(keys), datetime.now(UTC))
         self._ring.append(event)
         for listener in self._listeners:
             listener.take(event)
@@ -182,6 +183,10 @@ class EventFeed(Overhearing):
 
     def id_of(self, event: Event) -> str:
         return f"{self.epoch}-{event.number}"
+
+
+def shown_keys(keys: dict[str, Any]) -> dict[str, Any]:
+    return {name: shown(value) for name, value in keys.items() if name not in LEFT_OUT}
 
 
 def shown(value: Any) -> Any:

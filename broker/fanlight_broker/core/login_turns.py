@@ -71,7 +71,7 @@ class LoginTurns:
         now = clock()
         if not self._lines and not (self.crowded and now - self._looked_at < LOOK_SECONDS):
             self._charge(address, now)
-            self._look_again()
+            self._begin_look(now)
             return True
         self.waited += 1
         self._lines.setdefault(address, {})[who] = login
@@ -85,8 +85,9 @@ class LoginTurns:
         clock = self._ledger.clock
         if clock is None:
             return False
-        self._look_again()
-        return self.crowded and clock() - self._looked_at < LOOK_SECONDS
+        now = clock()
+        self._begin_look(now)
+        return self.crowded and now - self._looked_at < LOOK_SECONDS
 
     def leave(self, who: Hashable) -> None:
         """Its connection has ended, perhaps before its turn."""
@@ -102,6 +103,13 @@ class LoginTurns:
         if not self._expected:
             self._expected = True
             self._soon(self._next_round)
+
+    def _begin_look(self, now: float) -> None:
+        if self._later is None:
+            self._look_again()
+        elif self._round is None:
+            self._round = self._begin(now)
+            self._end_look()
 
     def _end_look(self) -> None:
         """Come back when a look has lasted long enough. Those who wait are served in each round until then."""

@@ -14,6 +14,7 @@ from fanlight_broker.protocols.amqp import entity_methods as entity
 from fanlight_broker.protocols.amqp.consumers import ChannelConsumers
 from fanlight_broker.protocols.amqp.direct_reply import is_reply_name
 from fanlight_broker.protocols.amqp.errors import AmqpError
+from fanlight_broker.protocols.amqp.exchanges.arguments import VALUES_MAX, has_many
 from fanlight_broker.protocols.amqp.methods import AnyMethod, method_frame
 from fanlight_broker.protocols.amqp.publish import ChannelPublisher
 from fanlight_broker.protocols.amqp.queue_methods import ChannelEntities
@@ -77,6 +78,9 @@ class AmqpChannel:
         """Raises FanlightError."""
         if self.publisher.under_way:
             raise AmqpError(ReplyCode.UNEXPECTED_FRAME, "a method in place of the content of basic.publish")
+        arguments = getattr(method, "arguments", None)
+        if arguments and has_many(arguments):
+            raise AmqpError(ReplyCode.PRECONDITION_FAILED, f"arguments with more than {VALUES_MAX} values")
         HANDLERS[type(method)](self, method, now)
 
     def flow(self, method: first.ChannelFlow, now: float) -> None:

@@ -6,6 +6,7 @@ The loop over the input, and the life cycle of all connections, are in core/conn
 """
 
 from collections.abc import Callable, Iterator
+from math import inf
 from typing import Any, Final
 
 from fanlight_broker import event_log
@@ -53,7 +54,8 @@ class AmqpConnection(AmqpHandshake):
 
     log = event_log.get("amqp")
     __slots__ = (
-        "_beaten_at", "_full_since", "_looked_at", "_said_blocked", "_vhost", "_vhosts", "counts", "done", "gave_up",
+        "_beaten_at", "_full_since", "_looked_at", "_quiet_until", "_said_blocked", "_vhost", "_vhosts", "counts",
+        "done", "gave_up",
     )  # fmt: skip
 
     def __init__(
@@ -70,6 +72,7 @@ class AmqpConnection(AmqpHandshake):
         self._full_since: float | None = None
         self._said_blocked = False
         self._looked_at = now  # deliveries that are not acknowledged
+        self._quiet_until = now  # `idle` has nothing to do before
 
     @property
     def vhost(self) -> Vhost:
@@ -179,7 +182,7 @@ class AmqpConnection(AmqpHandshake):
 
     def wait_for_room(self, now: float) -> None:
         if self._full_since is None:
-            self._full_since = now
+            self._full_since = self._quiet_until = now
         self.lane.hold_back(None)
 
     def reject(self, event: int) -> None:
@@ -352,10 +355,13 @@ class AmqpConnection(AmqpHandshake):
         return method_frame(0, first.ConnectionClose(code, reply_text(code, text)))
 
     def idle(self, now: float) -> None:
+        if now < self._quiet_until:  # nearly all, nearly always
+            return
         if self._said_blocked and not self.blocked and not self.broker.position.refusing:
             self._say_blocked(False)
         timeout = self.options.consumer_timeout_seconds
-        if timeout and now - self._looked_at >= min(timeout / READINGS, LOOK_SECONDS):
+        look = min(timeout / READINGS, LOOK_SECONDS)
+        if timeout and now - self._looked_at >= look:
             self._looked_at = now
             self._close_overdue(timeout, now)
         if self._full_since is not None and self.blocked and self.state is ConnectionState.CONNECTED:
@@ -368,6 +374,12 @@ class AmqpConnection(AmqpHandshake):
             if self.outbox.size < BUSY:
                 self.outbox.write(HEARTBEAT)
         super().idle(now)
+        if not (self._said_blocked or self._full_since is not None) and self.phase is Phase.RUNNING:
+            due = self._looked_at + look if timeout else inf
+            if self.heartbeat:
+                silent = now - self.lane.silence(now) + SILENT_INTERVALS * self.heartbeat
+                due = min(due, self._beaten_at + self.heartbeat / 2, silent)
+            self._quiet_until = due
 
     def check_silence(self, silence: float, now: float) -> None:
         if self.heartbeat and silence >= SILENT_INTERVALS * self.heartbeat:
@@ -402,6 +414,7 @@ class AmqpConnection(AmqpHandshake):
         if blocked and self.outbox.size >= BUSY:
             return
         self._said_blocked = blocked
+        self._quiet_until = 0.0
         self.send_first(first.ConnectionBlocked(why) if blocked else first.ConnectionUnblocked())
 
     def subscription_ended(self, subscription: Subscription, reason: str) -> None:

@@ -1,7 +1,10 @@
 """Clients that send whatever they like, in frames that are in order or nearly so: the broker goes on for the others."""
 
+import sys
+from types import FrameType
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -95,3 +98,50 @@ def test_methods_with_any_fields_and_changed_bytes_close_no_other_connection(
     peer.got()
     peer.vanish()
     assert world.counts.channels == 1
+
+
+@pytest.mark.parametrize("method", [
+    entity.QueueDeclare(queue="new"), entity.QueueBind(queue="q", exchange="amq.headers"),
+    entity.QueueUnbind(queue="q", exchange="amq.headers"), entity.ExchangeDeclare(exchange="new", type="topic"),
+    entity.ExchangeBind(destination="amq.fanout", source="amq.headers"),
+    entity.ExchangeUnbind(destination="amq.fanout", source="amq.headers"), basic.BasicConsume(queue="q"),
+], ids=lambda method: type(method).__name__)  # fmt: skip
+@pytest.mark.parametrize("most", [
+    {"a": [None] * 999}, {"a": {"b": [[True, 1.0]] * 332, "c": 1, "d": 1}}, {f"{at}": at for at in range(1_000)},
+], ids=["array", "nested", "table"])  # fmt: skip
+def test_arguments_have_a_thousand_values_at_most(method: AnyMethod, most: dict[str, Any]) -> None:
+    """A frame has room for 120,000, and each takes some microseconds that nobody else can have."""
+    world = World()
+    peer = world.channel()
+    peer.declare("q")
+    ok = peer.ask(method._replace(arguments=most))
+    assert not isinstance(ok, first.ChannelClose | first.ConnectionClose), ok
+    refused = peer.ask(method._replace(arguments={**most, "more": 1}))
+    assert isinstance(refused, first.ChannelClose)
+    assert (refused.reply_code, refused.reply_text) == (
+        406, "PRECONDITION_FAILED - arguments with more than 1000 values",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["asked", "other"])
+def test_a_header_with_a_large_array_is_not_walked_through(name: str) -> None:
+    """No binding can have so many values, so it can only be asked whether the header is there."""
+    world = World()
+    peer = world.channel()
+    for queue, arguments in ("there", {"asked": None}), ("equal", {"asked": [1]}), ("any", {"x-match": "all"}):
+        peer.declare(queue)
+        peer.ask(entity.QueueBind(queue=queue, exchange="amq.headers", arguments=arguments))
+    calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    message = published("", b"x", "amq.headers", headers={name: [None] * 100_000})
+    sys.setprofile(count)
+    try:
+        peer.send(message)
+    finally:
+        sys.setprofile(None)
+    assert calls < 10_000
+    assert [peer.counts(queue)[0] for queue in ("there", "equal", "any")] == [name == "asked", 0, 1]

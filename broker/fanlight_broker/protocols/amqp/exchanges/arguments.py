@@ -17,6 +17,7 @@ from typing import Any, Final
 NESTED: Final = b"A"  # what the canonical form of an array or a table begins with
 DOUBLE: Final = Struct("=d")
 SIGNED_BELOW: Final = 2**63
+VALUES_MAX: Final = 1_000  # in the arguments of a method, those in arrays and tables included: each takes some µs
 
 # RabbitMQ's names of types, for its error texts; `S` and the integers have several names, of which these are usual.
 TYPE_NAMES: Final[Mapping[type, str]] = {
@@ -26,6 +27,19 @@ TYPE_NAMES: Final[Mapping[type, str]] = {
 
 Arguments = tuple[tuple[str, str, Any], ...]
 """The arguments of a binding, sorted by name: (name, type, value); lists and tables as tuples. Hashable."""
+
+
+def has_many(value: Mapping[str, Any] | Sequence[Any]) -> bool:
+    """Does a table or an array have more than VALUES_MAX values, those in others inside included?"""
+    count, waiting = 0, [value]
+    while waiting:
+        found = waiting.pop()
+        inside = found.values() if isinstance(found, Mapping) else found
+        count += len(inside)
+        if count > VALUES_MAX:
+            return True
+        waiting += [each for each in inside if isinstance(each, dict | list)]
+    return False
 
 
 def canonical(value: Any) -> bytes:

@@ -368,6 +368,10 @@ cdef class ConditionIndex:
             del self.names[condition.name]
         return 0
 
+    def asks(self, bytes name not None):
+        """Does any condition ask for a header of this name?"""
+        return name in self.names
+
     def find(self, headers):
         """The numbers that a message reaches: (name, canonical value) of each header, each name once."""
         cdef AskedName asked

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from fanlight_broker.protocols.amqp.errors import AmqpError
+from fanlight_broker.protocols.amqp.exchanges.arguments import VALUES_MAX, has_many
 from fanlight_broker.protocols.amqp.exchanges.exchange import AmqpExchange
 from fanlight_broker.protocols.amqp.exchanges.kinds import PREDECLARED
 from fanlight_broker.protocols.amqp.exchanges.ports import Binding
@@ -194,6 +195,8 @@ def check_value(value: object, place: str, depth: int) -> None:
     """Of arguments: what both JSON and a field table can have. Raises DefinitionsError."""
     if depth > DEPTH_MAX:
         raise DefinitionsError(f"{place}: more than {DEPTH_MAX} deep")
+    if depth == 1 and isinstance(value, dict) and has_many(value):
+        raise DefinitionsError(f"{place}: more than {VALUES_MAX} values")
     if isinstance(value, dict):
         for name, each in value.items():
             if _size(name, place) > NAME_BYTES_MAX:

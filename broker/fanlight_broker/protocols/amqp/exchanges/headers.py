@@ -11,12 +11,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from fanlight_broker.protocols.amqp.errors import AmqpError
-from fanlight_broker.protocols.amqp.exchanges.arguments import Arguments, canonical, octets_of, thawed, type_name
+from fanlight_broker.protocols.amqp.exchanges.arguments import (
+    Arguments,
+    canonical,
+    has_many,
+    octets_of,
+    thawed,
+    type_name,
+)
 from fanlight_broker.protocols.amqp.exchanges.conditions import ConditionIndex
 from fanlight_broker.protocols.amqp.exchanges.exchange import Destination, Search
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 
 X_MATCH: Final = "x-match"
+NOTHING: Final = b""  # no canonical form: a condition may ask whether the header is there
 KINDS: Final = ("all", "any", "all-with-x", "any-with-x")
 
 
@@ -56,11 +64,17 @@ class HeadersTable:
 
     def find(self, search: Search) -> None:
         search.by_message = True
-        headers = [(octets_of(name), canonical(value)) for name, value in search.headers.items()]
-        for number in self.index.find(headers):
+        headers = [(octets_of(name), value) for name, value in search.headers.items()]
+        asked = [(name, compared(value)) for name, value in headers if self.index.asks(name)]
+        for number in self.index.find(asked):
             destination = self._by_number[number]
             if destination is not None:
                 search.reach(destination)
+
+
+def compared(value: Any) -> bytes:
+    """The canonical form of a message's value; NOTHING of one with more inside than any binding can have."""
+    return NOTHING if isinstance(value, dict | list) and has_many(value) else canonical(value)
 
 
 def conjunctions(arguments: Arguments) -> list[list[tuple[bytes, bytes | None]]]:

@@ -126,6 +126,11 @@ def test_arguments_too_deep_are_refused() -> None:
         read_definitions({"queues": [{"name": "a", "arguments": deep}]}, "/")
 
 
+def test_more_arguments_than_a_method_may_have_are_refused() -> None:
+    with pytest.raises(DefinitionsError, match="more than 1000 values"):
+        read_definitions({"queues": [{"name": "a", "arguments": {"a": [1] * 1_000}}]}, "/")
+
+
 @pytest.mark.parametrize("value", [b"\xff", Decimal(1), [b"x"]])
 def test_what_json_cannot_have_is_not_written(value: Any) -> None:
     exchanges = Exchanges("/", {"q"})
