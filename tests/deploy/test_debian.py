@@ -99,6 +99,12 @@ def root(package: Path) -> Iterator[Root]:
     shutil.rmtree(folder)
 
 
+def test_nothing_in_it_says_where_it_was_built(package: Path) -> None:
+    there = run("dpkg-deb", "--contents", package)
+    assert "/numpy-" in there
+    assert "direct_url.json" not in there
+
+
 def lint(package: Path) -> tuple[int, str]:
     """What lintian finds, but for the compression, which is another one in a release."""
     done = subprocess.run(
