@@ -17,7 +17,12 @@ scenario of `bench load` by MQTT all the time, while a process of `a` (isolation
     queues          publishes to a session of its own that is away, whose queue is full
     strangers       connects, and closes before it is answered; if it is named in --pots, as no user needs to be known
     idle            logs in, and does nothing: what is measured then is the bench's own error; if it is named in --pots
-    computing       the same, and takes the generator's processor, so that `b` sends less; if it is named in --pots
+    computing       the same, and computes on the generators' processor: the control; if it is named in --pots
+
+The generators of both share the processor that the broker does not use. `a`'s gets what `b`'s leaves of it (`--nice`, 19):
+else `b` would send less beside `a` on account of the generators, and a broker that is not busy lets `a` have the rest.
+What `b` keeps then is what the *broker* leaves it. `attacker_busy` is the part of a processor that the generators of `a`
+got beside `b`, and `computing` the control: there `a` wants all of that processor, and nothing of the broker.
 
 It does so in short slices, and pauses, with its connections closed, in others: alone and beside are neighbours in time,
 of one broker process, and change places (alone, beside; beside, alone), so that neither what the machine does meanwhile
@@ -72,6 +77,7 @@ SETTLE_SECONDS = 0.05  # before them: what `a` had saved up of its rate is spent
 SETTLE_BROKER_SECONDS = 0.02  # ... and at least so much of the broker's processor time, within
 SETTLE_MOST_SECONDS = 0.5
 WARMUP_SECONDS = 1.0
+NICE = 19  # of the generators of `a`: they get what that of `b` leaves
 TRIES = 100  # pairs, before one in which both sides got something done
 DRAWN = 2_000  # times, for the interval
 QUOTAS = """
@@ -94,6 +100,7 @@ class Part:
     messages: int
     broker: float  # seconds of its processor time
     wall: float
+    attackers: float = 0.0  # the same of the generators of `a`
 
 
 Pair = tuple[Part, Part]  # alone, beside
@@ -109,8 +116,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows, failed = [], False
     for pot in pots:
         pairs, complaint = measured(
-            pot, options.scenario, options.seconds, options.slice, attackers=options.attackers, chosen=options.set
-        )
+            pot, options.scenario, options.seconds, options.slice,
+            attackers=options.attackers, nice=options.nice, chosen=options.set,
+        )  # fmt: skip
         row = {"pot": pot, **kept(pairs)} | ({"error": complaint} if complaint else {})
         failed = failed or bool(complaint) or not pairs
         rows.append(row)
@@ -124,7 +132,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measured(
-    pot: str, scenario: str, seconds: float, slice_seconds: float, *, attackers: int = 1, chosen: Sequence[str] = ()
+    pot: str, scenario: str, seconds: float, slice_seconds: float, *, attackers: int = 1, nice: int = NICE,
+    chosen: Sequence[str] = (),
 ) -> tuple[list[Pair], str]:
     """Pairs of slices with one broker, and what `b` complains of. chosen: settings of the broker, NAME=VALUE."""
     broker_cpu, other_cpu = processors()
@@ -138,7 +147,7 @@ def measured(
         settings |= dict(each.split("=", 1) for each in chosen)
         broker = open_until_the_end.enter_context(Broker(cpu=broker_cpu, environment=byte_code(), **settings))
         open_until_the_end.enter_context(on_cpu(other_cpu))
-        others = [open_until_the_end.enter_context(Attacker(pot, broker.mqtt_port)) for _ in range(attackers)]
+        others = [open_until_the_end.enter_context(Attacker(pot, broker.mqtt_port, nice)) for _ in range(attackers)]
         made, target = scenarios.load(scenario), targets.parse(f"mqtt://b:{PASSWORD}@127.0.0.1:{broker.mqtt_port}")
         load = open_until_the_end.enter_context(workers(made, target, 1))
         load.connect()
@@ -159,7 +168,7 @@ def _pairs(load: Workers, others: Sequence[Attacker], pid: int, seconds: float, 
             for other in others:
                 other.set(at_work=beside)
             _settle(load, pid)
-            parts[beside] = _part(load, pid, slice_seconds)
+            parts[beside] = _part(load, pid, slice_seconds, [other.pid for other in others])
         alone, by_side = parts[False], parts[True]
         if alone is not None and by_side is not None:
             found.append((alone, by_side))
@@ -175,14 +184,16 @@ def _settle(load: Workers, pid: int) -> None:
             return
 
 
-def _part(load: Workers, pid: int, seconds: float) -> Part | None:
+def _part(load: Workers, pid: int, seconds: float, others: Sequence[int]) -> Part | None:
     """None: nothing was passed on, or the processor time is not known."""
+    attackers = sum(process_seconds(other) or 0.0 for other in others)
     messages, spent, began = load.shared.totals()["received"], process_seconds(pid), time.monotonic()
     load.run(seconds, _nothing)
     now, used, ended = load.shared.totals()["received"], process_seconds(pid), time.monotonic()
+    attackers = sum(process_seconds(other) or 0.0 for other in others) - attackers
     if spent is None or used is None or used <= spent or now <= messages:
         return None
-    return Part(now - messages, used - spent, ended - began)
+    return Part(now - messages, used - spent, ended - began, attackers)
 
 
 def _complaint(load: Workers) -> str:
@@ -210,6 +221,7 @@ def kept(pairs: Sequence[Pair]) -> dict[str, Any]:
         "us_alone": round(median(alone.broker / alone.messages for alone, _ in pairs) * 1e6, 3),
         "us_beside": round(median(beside.broker / beside.messages for _, beside in pairs) * 1e6, 3),
         "busy": round(median(beside.broker / beside.wall for _, beside in pairs), 3),
+        "attacker_busy": round(median(beside.attackers / beside.wall for _, beside in pairs), 3),
     }  # fmt: skip
 
 
@@ -228,7 +240,7 @@ def _line(row: dict[str, Any]) -> str:
     return (
         f"bench: {row['pot']:<14} kept {row['kept']:.3f} ({low:.3f} to {high:.3f}), by the clock "
         f"{row['kept_wall']:.3f}; {says[row['loss_below_5_percent']]}; {row['pairs']} pairs, "
-        f"broker {row['busy']:.0%} busy"
+        f"broker {row['busy']:.0%} busy, generator of a {row['attacker_busy']:.0%}"
         + (f"; FAULT {row['error']}" if "error" in row else "")
     )
 
@@ -245,6 +257,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--seconds", type=float, default=SECONDS, metavar="N", help="of each pot (%(default)s)")
     add("--slice", type=float, default=SLICE_SECONDS, metavar="SECONDS", help="of one side that count (%(default)s)")
     add("--attackers", type=int, default=1, metavar="N", help="processes of `a` (%(default)s)")
+    add("--nice", type=int, default=NICE, metavar="N", help="of `a`; 0: as `b` (%(default)s)")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the broker; may be repeated")
     return parser
 

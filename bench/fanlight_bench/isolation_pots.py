@@ -159,12 +159,19 @@ POTS: dict[str, Callable[[Peers], Iterator[None]]] = {
 
 
 class Attacker:
-    """A process of `a`, as a context manager. It pauses until it is set to work."""
+    """A process of `a`, as a context manager. It pauses until it is set to work.
 
-    def __init__(self, pot: str, port: int) -> None:
-        command = [sys.executable, "-m", "fanlight_bench.isolation_pots", pot, str(port)]
+    nice  how much it gives way to other processes, up to 19
+    """
+
+    def __init__(self, pot: str, port: int, nice: int = 0) -> None:
+        command = [sys.executable, "-m", "fanlight_bench.isolation_pots", pot, str(port), "--nice", str(nice)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
         self._at_work = False
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def set(self, *, at_work: bool) -> None:
         """Begin or pause, and return when it has. Raises RuntimeError if it has ended."""
@@ -214,7 +221,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m fanlight_bench.isolation_pots")
     parser.add_argument("pot", choices=list(POTS))
     parser.add_argument("port", type=int)
+    parser.add_argument("--nice", type=int, default=0)
     options = parser.parse_args()
+    os.nice(options.nice)
     with contextlib.suppress(BrokenPipeError, ConnectionRefusedError):  # the broker has gone
         serve(options.pot, options.port)
     return 0
