@@ -19,10 +19,10 @@ scenario of `bench load` by MQTT all the time, while a process of `a` (isolation
     idle            logs in, and does nothing: what is measured then is the bench's own error; if it is named in --pots
     computing       the same, and computes on the generators' processor: the control; if it is named in --pots
 
-The generators of both share the processor that the broker does not use. `a`'s gets what `b`'s leaves of it (`--nice`, 19):
-else `b` would send less beside `a` on account of the generators, and a broker that is not busy lets `a` have the rest.
-What `b` keeps then is what the *broker* leaves it. `attacker_busy` is the part of a processor that the generators of `a`
-got beside `b`, and `computing` the control: there `a` wants all of that processor, and nothing of the broker.
+The generators of both share the processor that the broker does not use. That of `a` gets what that of `b` leaves
+(`--nice`, 19): else `b` would send less beside `a` on account of the generators, and a broker with time to spare lets
+`a` have it. So what `b` keeps is what the *broker* leaves it. `attacker_busy` is the part of a processor that the
+generators of `a` got beside `b`. `computing` is the control: `a` wants all of that processor, and no broker.
 
 It does so in short slices, and pauses, with its connections closed, in others: alone and beside are neighbours in time,
 of one broker process, and change places (alone, beside; beside, alone), so that neither what the machine does meanwhile

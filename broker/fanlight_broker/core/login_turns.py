@@ -21,12 +21,13 @@ from typing import Any, Final
 from fanlight_broker.core.flow import Later
 from fanlight_broker.wire.ledger import Ledger
 
-LOGIN_SECONDS: Final = 0.000_5  # of the loop, for one connection from its accept to its end, at least; without TLS
+LOGIN_SECONDS: Final = 0.000_8  # of the loop, for one connection from its accept to its end, at least; without TLS
 WHOLE_LOGIN: Final = 2  # times as long as what is done in its turn: accepting, reading and its end come to the same
 LOOK_AT_SECONDS: Final = 0.001  # rounds of the loop that took this long together, or one that did, and passed ...
 LOOK_MESSAGES: Final = 32  # ... as many messages in and out, or ...
 LOOK_BYTES: Final = 256 * 1024  # ... sent this much: it is crowded
 LOOK_SECONDS: Final = 0.1  # that what was seen is believed
+IDLE_SECONDS: Final = 0.01  # between two looks while somebody waits: one in each round is 5 % of a crowded loop
 AT_ONCE: Final = 16  # logins in a round that is not crowded
 REMEMBERED_MAX: Final = 10_000  # addresses with a login a moment ago
 
@@ -115,9 +116,25 @@ class LoginTurns:
         """Come back when a look has lasted long enough. Those who wait are served in each round until then."""
         if self._later is None or self._lines:
             self._look_again()
-        elif not self._timed:
+        else:
+            self._sleep(LOOK_AT_SECONDS)
+
+    def _wait(self, now: float) -> None:
+        """Come back when somebody's turn is, or for the next look; in the next round if the loop is not crowded."""
+        if self._later is None or not self.crowded:
+            self._look_again()
+            return
+        seconds = self._looked_at + IDLE_SECONDS - now
+        if seconds > LOOK_AT_SECONDS:
+            self._round = None  # no look until then
+            for address in self._lines:
+                seconds = min(seconds, self._next.get(address, 0.0) - now)
+        self._sleep(max(seconds, LOOK_AT_SECONDS))
+
+    def _sleep(self, seconds: float) -> None:
+        if not self._timed and self._later is not None:
             self._timed = True
-            self._later(LOOK_AT_SECONDS, self._time_is_over)
+            self._later(seconds, self._time_is_over)
 
     def _time_is_over(self, now: float) -> None:
         self._timed = False
@@ -141,7 +158,7 @@ class LoginTurns:
                 after = clock()
                 # What logins took is no part of what is looked at.
                 self._round = self._begin(after) if begun is None else (begun[0] + after - now, *begun[1:])
-                self._look_again()
+                self._wait(after)
         elif ended:
             self._round = None
         else:

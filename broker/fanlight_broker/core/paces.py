@@ -25,6 +25,7 @@ from fanlight_broker.core.principal_rates import (
     REFUSALS,
     SUBSCRIBING,
     TOGETHER_SECONDS,
+    WHOLE_REQUEST,
     PrincipalRates,
     is_of_principal,
     microseconds,
@@ -191,7 +192,7 @@ class Paces:
 
     def subscribed_too_long(self, principal: str, seconds: float, now: float) -> TokenBucket | None:
         """The same for the time that its subscriptions took, while the loop had others' messages to pass."""
-        return self._with_gate(self.subscribing.note(principal, seconds * MICROSECONDS, now))
+        return self._with_gate(self.subscribing.note(principal, seconds * WHOLE_REQUEST * MICROSECONDS, now))
 
     def _with_gate(self, bucket: TokenBucket | None) -> TokenBucket | None:
         if bucket is not None:

@@ -24,6 +24,7 @@ TOGETHER_SECONDS: Final = 0.1  # of tokens, before somebody who waits goes on
 PRINCIPALS_MAX: Final = 10_000  # that are remembered, some 500 bytes each
 REFUSALS, SUBSCRIBING = "refusals", "subscribing"  # labels of the buckets
 MICROSECONDS: Final = 1e6
+WHOLE_REQUEST: Final = 2  # times as long as what is done for it: reading, answering and waiting come to the same
 
 
 def microseconds(percent: int) -> int:
