@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -35,9 +36,20 @@ publish = "clerk.#"
 subscribe = "clerk.#"
 queue = "clerk.own"
 
+[[allow]]
+group = "tenant-*"
+everything = "#"
+admin = ["read", "write"]
+
+[[namespace]]
+group = "tenant-*"
+name = "%g"
+
 [default]
 connect = "allow"
 """
+READING = [("POST", "/rules/check")]  # change nothing
+NOT_ASKED = ("/login", "/openapi.json", "/docs")  # of whoever asks; and what documents the others
 PASSWORD = "wonder"
 
 
@@ -47,6 +59,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("root", "guest", "clerk", "nobody"):
         command = [fanlightd(), "user", "add", str(path / "users.toml"), name, "--stdin"]
         subprocess.run(command, input=f"{PASSWORD}\n", text=True, check=True, timeout=60, capture_output=True)
+    command = [fanlightd(), "user", "add", str(path / "users.toml"), "tenant", "--group", "tenant-a", "--stdin"]
+    subprocess.run(command, input=f"{PASSWORD}\n", text=True, check=True, timeout=60, capture_output=True)
     (path / "permissions.toml").write_text(PERMISSIONS)
     return path
 
@@ -175,6 +189,26 @@ def test_reading_and_changing_are_two_permissions(api: ApiClient) -> None:
     clerk = api.as_user("clerk", PASSWORD)
     clerk.ok("POST", "/messages", {"topic": "clerk.1"})
     assert "publish" in clerk.refused(403, "POST", "/messages", {"topic": "other"})
+
+
+def test_every_operation_asks_for_its_permission(api: ApiClient) -> None:
+    """Of the document, so that one that is added later is here, too. A client of a namespace has none of them."""
+    root, guest, nobody, tenant = (api.as_user(name, PASSWORD) for name in ("root", "guest", "nobody", "tenant"))
+    paths = root.ok("GET", "/openapi.json")["paths"]
+    asked, reading = 0, list[tuple[str, str]]()
+    for path, operations in paths.items():
+        if path in NOT_ASKED:
+            continue
+        where = re.sub(r"\{\w+\}", "1", path)
+        for method in (each.upper() for each in operations if each in ("get", "post", "put", "patch", "delete")):
+            body = None if method == "GET" else {}
+            nobody.refused(403, method, where, body)
+            tenant.refused(403, method, where, body)
+            if method != "GET" and guest(method, where, body).status != 403:
+                reading.append((method, path))
+            asked += 1
+    assert asked > 50
+    assert reading == READING
 
 
 async def leave_a_session(broker: TestBroker) -> None:
