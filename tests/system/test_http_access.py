@@ -236,7 +236,10 @@ def test_what_is_in_a_message_is_for_those_who_may_subscribe_to_it(api: ApiClien
         clerk.ok("GET", path)
         guest.refused(403, "GET", path)
     assert {row["topic"] for row in guest.items("/retained?filter=*.a")} == {"clerk.a", "others.a"}  # without payloads
-    root.ok("DELETE", "/retained?filter=*.a")
+    for path in ("/retained/others.a", "/retained?filter=others.%23", "/retained?filter=%23"):
+        assert "retain" in clerk.refused(403, "DELETE", path)
+    assert clerk.ok("DELETE", "/retained/clerk.a")["cleared"] is True
+    assert root.ok("DELETE", "/retained?filter=*.a") == {"cleared": 1}
 
 
 def test_queues_are_changed_by_those_who_may_manage_them(api: ApiClient, broker: TestBroker) -> None:

@@ -129,6 +129,9 @@ class RetainedOperations:
         home, entry = self._find(call)
         if entry.own:
             raise ApiError(409, f"what is below {BROKER_ROOT.decode()} is the broker's own; it would be back at once")
+        home.enforcement.check(
+            self._publishers.of(call, home), Action.RETAIN, call["topic"], call["syntax"], entry.message
+        )
         with self._operated.acting():
             cleared = home.retained.clear(entry)
         await self._operated.stored()
@@ -140,6 +143,7 @@ class RetainedOperations:
         parse_filter(filter, syntax, home.limits)
         if first_word(filter, syntax) == BROKER_ROOT:
             raise ApiError(409, f"what is below {BROKER_ROOT.decode()} is the broker's own; it would be back at once")
+        home.enforcement.check_filter(self._publishers.of(call, home), Action.RETAIN, filter, syntax, whole=True)
         cleared = await self._operated.in_steps(clear(home.retained, filter, syntax, self._operated.clock()))
         call.noted["cleared"] = cleared
         await self._operated.stored()
