@@ -265,20 +265,20 @@ def test_queues_are_changed_by_those_who_may_manage_them(api: ApiClient, broker:
 
 def test_every_change_is_noted(api: ApiClient, folder: Path) -> None:
     clerk = api.as_user("clerk", PASSWORD)
-    clerk.ok("PUT", "/retained/clerk.note", {"payload": "my secret payload"})
+    clerk.ok("PUT", "/retained/clerk.noted", {"payload": "my secret payload"})
     clerk.refused(404, "DELETE", "/connections/123456")
-    clerk.ok("DELETE", "/retained?filter=clerk.%23")
-    found = notes(folder, lambda note: note.get("cleared") == 1)
+    clerk.ok("DELETE", "/retained?filter=clerk.noted.%23")
+    found = notes(folder, lambda note: note.get("asked", {}).get("filter") == "clerk.noted.#")
     put, kick, clear = [
         {name: value for name, value in note.items() if name != "time"} for note in found if note["user"] == "clerk"
     ][-3:]
     assert put == {
         "kind": "admin", "user": "clerk", "address": "127.0.0.1", "protocol": "http",
         "action": "PUT /api/v1/retained/{topic}", "status": 200,
-        "asked": {"topic": "clerk.note", "syntax": "amqp", "qos": 1},
+        "asked": {"topic": "clerk.noted", "syntax": "amqp", "qos": 1},
     }
     assert (kick["status"], kick["result"]) == (404, "there is no connection 123456")
-    assert clear["asked"]["filter"] == "clerk.#"
+    assert clear["asked"]["filter"] == "clerk.noted.#"
     text = (folder / "audit.log").read_text()
     assert PASSWORD not in text
     assert "my secret payload" not in text

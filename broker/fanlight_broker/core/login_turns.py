@@ -129,6 +129,8 @@ class LoginTurns:
             self._round = None  # no look until then
             for address in self._lines:
                 seconds = min(seconds, self._next.get(address, 0.0) - now)
+                if seconds <= LOOK_AT_SECONDS:
+                    break
         self._sleep(max(seconds, LOOK_AT_SECONDS))
 
     def _sleep(self, seconds: float) -> None:

@@ -54,8 +54,8 @@ class AmqpConnection(AmqpHandshake):
 
     log = event_log.get("amqp")
     __slots__ = (
-        "_beaten_at", "_full_since", "_looked_at", "_quiet_until", "_said_blocked", "_vhost", "_vhosts", "counts",
-        "done", "gave_up",
+        "_beaten_at", "_full_since", "_looked_at", "_quiet_until", "_said_blocked", "_unfinished", "_vhost", "_vhosts",
+        "counts", "done", "gave_up",
     )  # fmt: skip
 
     def __init__(
@@ -68,6 +68,7 @@ class AmqpConnection(AmqpHandshake):
         self.done = False  # the frame at hand was passed before an error was raised
         self._vhosts = vhosts
         self._vhost: Vhost | None = None
+        self._unfinished: Iterator[None] | None = None  # what a frame before the next one has left to do
         self._beaten_at = now
         self._full_since: float | None = None
         self._said_blocked = False
@@ -138,6 +139,17 @@ class AmqpConnection(AmqpHandshake):
             HANDLERS[type(method)](self, method, now)
         else:
             self._on_channel_method(number, method, now)
+
+    def go_through(self, steps: Iterator[None]) -> None:
+        """Do all of this before the next frame, in as many turns as it takes."""
+        self._unfinished = steps
+
+    def continue_work(self) -> bool:
+        for _ in self._unfinished or ():
+            if self.broker.turns.over():
+                return True
+        self._unfinished = None
+        return False
 
     def publish(self, now: float) -> bool:
         """A content frame, or a tx.commit."""
@@ -323,7 +335,7 @@ class AmqpConnection(AmqpHandshake):
         if self._vhost is not None:
             for queue in self._vhost.owned(self):
                 self.broker.queues.end(queue.work, "connection_ended")
-        self._properties = {}
+        self._properties, self._unfinished = {}, None
 
     def recheck(self) -> Iterator[None]:
         """An exclusive queue is its client's, as a subscription is: it ends if a binding is not permitted any more."""

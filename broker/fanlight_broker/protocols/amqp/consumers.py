@@ -4,7 +4,7 @@ A delivery's tag counts on the channel; `ChannelTags` has whose it is, and the l
 alone. basic.get is a consumer, too, which is open for one message at a time and counts for nobody.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from math import inf
 from typing import Any, Final
@@ -42,6 +42,7 @@ log: Final = event_log.get("amqp")
 
 RANK_MOST: Final = 2**31 - 1  # x-priority of a consumer
 LAST_TAG: Final = 2**64 - 1
+GIVEN_AT_ONCE: Final = 256  # deliveries given back between two looks at the time: some 0.3 ms
 
 
 class ChannelConsumers:
@@ -363,12 +364,12 @@ class ChannelConsumers:
 
     def reject(self, method: basic.BasicReject, now: float) -> None:
         if not self._kept(method.requeue, method.delivery_tag, multiple=False):
-            self._give_back(self._taken(method.delivery_tag, multiple=False), now, requeue=method.requeue)
+            self._give_back(self._taken(method.delivery_tag, multiple=False), requeue=method.requeue)
 
     def refuse(self, method: basic.BasicNack, now: float) -> None:
         if not self._kept(method.requeue, method.delivery_tag, multiple=method.multiple):
             taken = self._taken(method.delivery_tag, multiple=method.multiple)
-            self._give_back(taken, now, requeue=method.requeue)
+            self._give_back(taken, requeue=method.requeue)
 
     # -- in a transaction -------------------------------------------------------------------------------------------
 
@@ -385,7 +386,7 @@ class ChannelConsumers:
         if answer.requeue is None:
             self._acknowledge(answer.deliveries, now, multiple=answer.multiple)
         else:
-            self._give_back(answer.deliveries, now, requeue=answer.requeue)
+            self._give_back(answer.deliveries, requeue=answer.requeue, at_once=True)
 
     def roll_back(self, answers: list[HeldAnswer]) -> None:
         """The tags may be used again."""
@@ -398,7 +399,7 @@ class ChannelConsumers:
             raise AmqpError(ReplyCode.NOT_IMPLEMENTED, "requeue=false")
         if isinstance(method, basic.BasicRecover):
             self._channel.answer(method, basic.BasicRecoverOk())
-        self._give_back(self._taken(0, multiple=True), now, requeue=True)
+        self._give_back(self._taken(0, multiple=True), requeue=True)
 
     def _taken(self, tag: int, *, multiple: bool) -> list[tuple[int, int]]:
         """Deliveries (consumer, tag of the queue) that are dealt with now, oldest first. Raises AmqpError 406."""
@@ -412,29 +413,49 @@ class ChannelConsumers:
                 return [self.tags.take(tag)]
         return self.tags.take_up_to(tag)
 
-    def _give_back(self, taken: Iterable[tuple[int, int]], now: float, *, requeue: bool) -> None:
-        """The newest first: each goes in front of those behind it. Meanwhile their consumers get nothing."""
+    def _give_back(self, taken: Iterable[tuple[int, int]], *, requeue: bool, at_once: bool = False) -> None:
+        """The newest first: each goes in front of those behind it. Meanwhile their consumers get nothing.
+
+        A channel may have taken 10,000 for each of its consumers: as many as fit into a turn, the others in the next
+        ones, before anything else of this client.
+        """
         taken = [*taken]
         self._together.freed(taken)
         pairs = [(self._by_number[number], tag) for number, tag in taken if number in self._by_number]
-        for consumer, _ in pairs:
+        touched = dict.fromkeys(consumer for consumer, _ in pairs)
+        for consumer in touched:
             if consumer.stream is not None:
                 raise not_supported("basic.nack", consumer.queue, self._connection.vhost.name)
-        touched = dict.fromkeys(consumer for consumer, _ in pairs)
         open_ones = [each for each in touched if each.window.open]
         for consumer in open_ones:
             consumer.inside.pause(consumer.window)
-        for consumer, tag in reversed(pairs):
+        steps = self._giving_back(pairs, touched, open_ones, requeue=requeue)
+        if at_once or len(pairs) <= GIVEN_AT_ONCE:
+            for _ in steps:
+                pass
+        else:
+            self._connection.go_through(steps)
+
+    def _giving_back(
+        self, pairs: list[tuple[ChannelConsumer, int]], touched: Iterable[ChannelConsumer],
+        paused: list[ChannelConsumer], *, requeue: bool,
+    ) -> Iterator[None]:
+        ledger = self._broker.ledger
+        for count, (consumer, tag) in enumerate(reversed(pairs), 1):
             if requeue:
-                consumer.inside.refuse(consumer.window, tag, 0.0, now)
+                consumer.inside.refuse(consumer.window, tag, 0.0, ledger.now)
             else:
-                consumer.inside.reject(consumer.window, tag, now)
-        for consumer in open_ones:
-            if not self._together.full or consumer.automatic:
-                consumer.inside.begin(consumer.window, now)
+                consumer.inside.reject(consumer.window, tag, ledger.now)
+            if count % GIVEN_AT_ONCE == 0:
+                yield
+        for consumer in paused:
+            if not consumer.window.ended and (consumer.automatic or not self._together.full):
+                consumer.inside.begin(consumer.window, ledger.now)
         for consumer in touched:
-            self._drop_idle(consumer, now)
-        self._together.settle(now)
+            if self._by_number.get(consumer.number) is consumer:  # it may have gone meanwhile
+                self._drop_idle(consumer, ledger.now)
+        if self._channel.is_open:
+            self._together.settle(ledger.now)
 
 
 def rank_of(priority: Any, queue: str) -> int:

@@ -1,6 +1,6 @@
 """What the parts of a channel need of their channel, and a channel of its connection: they do not import these."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from fanlight_broker.core.namespace import Namespace
@@ -44,6 +44,8 @@ class ConnectionSide(Protocol):
     def in_order(self, write: Callable[[], None], *, stored: bool = False) -> None: ...
 
     def answers_at_once(self, *, stored: bool) -> bool: ...
+
+    def go_through(self, steps: Iterator[None]) -> None: ...
 
 
 class ChannelSide(Protocol):
