@@ -4,7 +4,7 @@ A delivery's tag counts on the channel; `ChannelTags` has whose it is, and the l
 alone. basic.get is a consumer, too, which is open for one message at a time and counts for nobody.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from math import inf
 from typing import Any, Final
@@ -413,36 +413,38 @@ class ChannelConsumers:
                 return [self.tags.take(tag)]
         return self.tags.take_up_to(tag)
 
-    def _give_back(self, taken: Iterable[tuple[int, int]], *, requeue: bool, at_once: bool = False) -> None:
+    def _give_back(self, taken: list[Delivery], *, requeue: bool, at_once: bool = False) -> None:
         """The newest first: each goes in front of those behind it. Meanwhile their consumers get nothing.
 
         A channel may have taken 10,000 for each of its consumers: as many as fit into a turn, the others in the next
         ones, before anything else of this client.
         """
-        taken = [*taken]
         self._together.freed(taken)
-        pairs = [(self._by_number[number], tag) for number, tag in taken if number in self._by_number]
-        touched = dict.fromkeys(consumer for consumer, _ in pairs)
-        for consumer in touched:
+        found = dict.fromkeys(number for number, _ in taken)
+        touched = {number: self._by_number[number] for number in found if number in self._by_number}
+        for consumer in touched.values():
             if consumer.stream is not None:
                 raise not_supported("basic.nack", consumer.queue, self._connection.vhost.name)
-        open_ones = [each for each in touched if each.window.open]
-        for consumer in open_ones:
+        paused = [each for each in touched.values() if each.window.open]
+        for consumer in paused:
             consumer.inside.pause(consumer.window)
-        steps = self._giving_back(pairs, touched, open_ones, requeue=requeue)
-        if at_once or len(pairs) <= GIVEN_AT_ONCE:
+        steps = self._giving_back(taken, touched, paused, requeue=requeue)
+        if at_once or len(taken) <= GIVEN_AT_ONCE:
             for _ in steps:
                 pass
         else:
             self._connection.go_through(steps)
 
     def _giving_back(
-        self, pairs: list[tuple[ChannelConsumer, int]], touched: Iterable[ChannelConsumer],
-        paused: list[ChannelConsumer], *, requeue: bool,
+        self, taken: list[Delivery], touched: dict[int, ChannelConsumer], paused: list[ChannelConsumer], *,
+        requeue: bool,
     ) -> Iterator[None]:
         ledger = self._broker.ledger
-        for count, (consumer, tag) in enumerate(reversed(pairs), 1):
-            if requeue:
+        for count, (number, tag) in enumerate(reversed(taken), 1):
+            consumer = touched.get(number)
+            if consumer is None:
+                pass
+            elif requeue:
                 consumer.inside.refuse(consumer.window, tag, 0.0, ledger.now)
             else:
                 consumer.inside.reject(consumer.window, tag, ledger.now)
@@ -451,8 +453,8 @@ class ChannelConsumers:
         for consumer in paused:
             if not consumer.window.ended and (consumer.automatic or not self._together.full):
                 consumer.inside.begin(consumer.window, ledger.now)
-        for consumer in touched:
-            if self._by_number.get(consumer.number) is consumer:  # it may have gone meanwhile
+        for number, consumer in touched.items():
+            if self._by_number.get(number) is consumer:  # it may have gone meanwhile
                 self._drop_idle(consumer, ledger.now)
         if self._channel.is_open:
             self._together.settle(ledger.now)
