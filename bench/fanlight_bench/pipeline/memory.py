@@ -7,7 +7,7 @@
 
 Each is a session of its own with two executors, `local-cluster[2,1,1024]`, for a worker does not give back what it had.
 Private is what nobody else has: it counts once for each worker. Shared is one copy for all workers of a machine's
-executor. From /proc/self/smaps_rollup of the worker, the most of any, in MiB.
+executor. From /proc/self/smaps of the worker, the most of any, in MiB.
 """
 
 import json
@@ -71,6 +71,27 @@ def measure(way: str, size: int, folder: str) -> dict[str, float]:
     return {name: round(kilobytes / 1024, 1) for name, kilobytes in most.items()}
 
 
+def own_memory(smaps: str) -> tuple[int, int]:
+    """Of a process's mappings, kilobytes: what is its own, and what another process shares or would share.
+
+    A page of a file counts as dirty as long as the file has not been written to the disk, whoever wrote it: what a
+    process has of its own are pages without a file, and those of files that it has changed, which are anonymous then.
+    """
+    private = resident = 0
+    of_file, sizes = False, {}
+    for line in smaps.splitlines():
+        name, *rest = line.split()
+        if name.endswith(":"):
+            sizes[name] = int(rest[0]) if rest[0].isdigit() else 0
+            if name == "VmFlags:":  # the last line of a mapping
+                own = sizes["Private_Dirty:"]
+                private += min(own, sizes["Anonymous:"]) if of_file else own
+                resident += sizes["Rss:"]
+        else:
+            of_file = rest[3] != "0"
+    return private, resident - private
+
+
 def asking(shared: Any, way: str) -> Any:
     """For mapInArrow: match each batch, and say what this process has then."""
 
@@ -86,11 +107,8 @@ def asking(shared: Any, way: str) -> Any:
                 index = shared.value if way == "copied" else shared.index
                 syntax = pa.array(["mqtt"] * batch.num_rows, pa.string())
                 matches = int(match_rows(index, batch.column(0), syntax)[0][-1])
-            rows = [line.split() for line in Path("/proc/self/smaps_rollup").read_text().splitlines()[1:]]
-            kilobytes = {row[0].rstrip(":"): int(row[1]) for row in rows}
-            # A page of a file that is mapped by this worker alone would be shared with the next one.
-            others = kilobytes["Shared_Clean"] + kilobytes["Shared_Dirty"] + kilobytes["Private_Clean"]
-            found = [[os.getpid()], [matches], [kilobytes["Private_Dirty"]], [others]]
+            private, others = own_memory(Path("/proc/self/smaps").read_text())
+            found = [[os.getpid()], [matches], [private], [others]]
             types = [pa.int32(), pa.int64(), pa.int64(), pa.int64()]
             yield pa.RecordBatch.from_arrays(
                 [pa.array(value, type) for value, type in zip(found, types, strict=True)],
