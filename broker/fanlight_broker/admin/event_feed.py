@@ -41,21 +41,18 @@ KINDS: Final = (
     "lost",
 )
 LEFT_OUT: Final = frozenset({"exc_info", "password", "credential"})
-SMALL: Final = frozenset({"connect", "disconnect"})  # with some KB at most, and many in a storm: kept as they come
 
 
 class Event(NamedTuple):
     number: int
     kind: str
-    keys: dict[str, Any]
+    keys: dict[str, Any]  # as they are shown
     at: datetime
 
     @property
     def data(self) -> dict[str, Any]:
-        """What is sent of it. Most events are never sent, so it is made when one is."""
-        data = shown_keys(self.keys) if self.kind in SMALL else dict(self.keys)
-        data["time"] = self.at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        return data
+        """What is sent of it. Most events are never sent, so the time is written when one is."""
+        return {**self.keys, "time": self.at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")}
 
 
 class EventListener:
@@ -133,7 +130,9 @@ class EventFeed(Overhearing):
 
     def _take(self, kind: str, keys: dict[str, Any]) -> None:
         self._number += 1
-        event = Event(self._number, kind, keys if kind in SMALL else shown_keys(keys), datetime.now(UTC))
+        # Cut before it is kept: what a client says of itself may have as many bytes as a frame.
+        shortened = {name: shown(value) for name, value in keys.items() if name not in LEFT_OUT}
+        event = Event(self._number, kind, shortened, datetime.now(UTC))
         self._ring.append(event)
         for listener in self._listeners:
             listener.take(event)
@@ -183,10 +182,6 @@ class EventFeed(Overhearing):
 
     def id_of(self, event: Event) -> str:
         return f"{self.epoch}-{event.number}"
-
-
-def shown_keys(keys: dict[str, Any]) -> dict[str, Any]:
-    return {name: shown(value) for name, value in keys.items() if name not in LEFT_OUT}
 
 
 def shown(value: Any) -> Any:
