@@ -34,6 +34,14 @@ cdef inline uint32_t _agreeing(const uint32_t* tokens, const uint32_t* ids, uint
     return count
 
 
+cdef inline uint8_t _cell_of(const Occurrences* occurrences, uint32_t id) noexcept nogil:
+    """The cell of a word, or the empty one that it would have."""
+    cdef uint8_t cell = <uint8_t> id
+    while occurrences.cells[cell] != 0 and occurrences.ids[occurrences.cells[cell] - 1] != id:
+        cell = <uint8_t> (cell + 1)
+    return cell
+
+
 cdef void _turn_over(Occurrences* occurrences, const uint32_t* ids, uint32_t count) noexcept nogil:
     """Note where each word is."""
     cdef uint32_t lines = 0
@@ -43,9 +51,7 @@ cdef void _turn_over(Occurrences* occurrences, const uint32_t* ids, uint32_t cou
     for i in range(count):
         if ids[i] == OTHER:
             continue
-        cell = <uint8_t> ids[i]
-        while occurrences.cells[cell] != 0 and occurrences.ids[occurrences.cells[cell] - 1] != ids[i]:
-            cell = <uint8_t> (cell + 1)
+        cell = _cell_of(occurrences, ids[i])
         if occurrences.cells[cell] == 0:
             occurrences.ids[lines] = ids[i]
             occurrences.bits[lines] = 0
@@ -58,7 +64,8 @@ cdef void _turn_over(Occurrences* occurrences, const uint32_t* ids, uint32_t cou
 cdef inline uint32_t _first_of(
     const Occurrences* occurrences, const uint32_t* tokens, uint32_t length, uint32_t at, uint32_t end
 ) noexcept nogil:
-    """The first position from `at` on where these words are, all before `end`; `end` if there is none."""
+    """The first position, `at` or later, at which these words stand, all of them before `end`; `end` if there is none.
+    """
     cdef Bits starts
     cdef uint32_t i
     cdef uint8_t cell
@@ -68,9 +75,7 @@ cdef inline uint32_t _first_of(
     for i in range(length):
         if tokens[i] == TOKEN_ONE:
             continue
-        cell = <uint8_t> tokens[i]
-        while occurrences.cells[cell] != 0 and occurrences.ids[occurrences.cells[cell] - 1] != tokens[i]:
-            cell = <uint8_t> (cell + 1)
+        cell = _cell_of(occurrences, tokens[i])
         if occurrences.cells[cell] == 0:
             return end
         starts &= occurrences.bits[occurrences.cells[cell] - 1] >> i
