@@ -106,7 +106,9 @@ def measured(group: PipelineGroup, bench: Bench) -> dict[str, Any]:
             begun, before = monotonic(), tree_seconds(os.getpid())
             case.turn()
             turns[case.name].append(case.rows / (monotonic() - begun))
-            if before is not None and (after := tree_seconds(os.getpid())) is not None:
+            after = tree_seconds(os.getpid())
+            # Less than before: a process has ended that nobody waited for, and took its time with it.
+            if before is not None and after is not None and after > before:
                 spent[case.name].append((after - before) / case.rows * 1e6)
     return {
         "facts": dict(group.facts),
