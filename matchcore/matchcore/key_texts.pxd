@@ -6,6 +6,7 @@ from libc.string cimport memchr, memcpy
 from matchcore.scan cimport hash_text, separators
 from matchcore.syntax cimport View, separator_of
 from matchcore.topic cimport Topic, bloom_bit
+from matchcore.verify cimport occurrences_forget
 from matchcore.words cimport Word, Words
 
 cdef enum:
@@ -38,6 +39,7 @@ cdef inline void behind_key(
     cdef const Word* word = &words.entries[key.word]
     cdef uint32_t i
     topic.count = bare.count + 1
+    occurrences_forget(topic.occurrences)
     topic.bloom = bare.bloom | bloom_bit(key.word)
     topic.dollar = key.size != 0 and text[key.at] == c"$"
     topic.ids[0] = key.word

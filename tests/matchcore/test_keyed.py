@@ -1,5 +1,6 @@
 """One call for a topic behind several key words: the smallest id that `match` finds for any of them."""
 
+import random
 import re
 import sys
 
@@ -189,3 +190,24 @@ def test_check_refuses_what_insert_refuses(filter: str, syntax: str) -> None:
     else:
         checked.check(filter, syntax=syntax)
     assert len(checked) == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_topics_one_after_the_other_that_are_compared_word_by_word(seed: int) -> None:
+    """What a search has noted of a topic's words is forgotten before the next topic, behind each of its keys."""
+    drawn = random.Random(seed)
+
+    def run(letters: str, most: int) -> list[str]:
+        return [drawn.choice(letters) if drawn.random() < 0.1 else letters[0] for _ in range(drawn.randint(1, most))]
+
+    index = FilterIndex()
+    if seed % 2:
+        index._tune(split=8, small=0, pool_least=1_000_000)
+    for id in range(60):
+        filter = [drawn.choice(KEYS), "#", *run("ab*", 20), "#", *run("ab", 6), "#", *run("ab", 1)]
+        index.insert(".".join(filter), id)
+    search = KeyedIndex(index).search(tuple((key.encode(), 1, ()) for key in KEYS))
+    for _ in range(40):
+        topic = ".".join(run("abcd", 80) + run("ab", 20))
+        found = [id for key in KEYS for id in index.match(f"{key}.{topic}")]
+        assert search.least(topic.encode(), 1, "amqp") == min(found, default=None)
