@@ -1,5 +1,9 @@
 """A circuit breaker: after failures in a row nobody asks for a while, and then one asks, to see.
 
+A service that answers, but not as it should, may fail on what it was asked: on a name that its database does not take,
+say. Whoever finds such a question must not close the service for everybody, so failures of that kind count once for
+each asker.
+
 No clock here: `now` is an argument.
 """
 
@@ -8,6 +12,7 @@ from typing import Final
 FAILURES: Final = 5  # in a row
 FIRST_SECONDS: Final = 1.0
 SECONDS_MAX: Final = 30.0
+ASKERS_MAX: Final = 100  # that are known to have had such an answer, 100 bytes each
 
 
 class Breaker:
@@ -18,6 +23,7 @@ class Breaker:
         self._seconds = 0.0  # of the present pause; 0 without one
         self._until = 0.0
         self._trying = False  # one asks, to see
+        self._askers: set[str] = set()  # whose questions were answered otherwise than they should, in this row
 
     @property
     def open(self) -> bool:
@@ -35,9 +41,16 @@ class Breaker:
 
     def succeeded(self) -> None:
         self._failures, self._seconds, self._trying = 0, 0.0, False
+        self._askers.clear()
 
-    def failed(self, now: float) -> bool:
-        """Returns whether this failure opens the circuit."""
+    def failed(self, now: float, asker: str = "") -> bool:
+        """Returns whether this failure opens the circuit. asker: who had an answer, if there was one."""
+        if asker:
+            if asker in self._askers:
+                self.given_up()
+                return False
+            if len(self._askers) < ASKERS_MAX:
+                self._askers.add(asker)
         self._failures += 1
         if self.open and not self._trying:
             return False  # one that was under way before
@@ -49,5 +62,5 @@ class Breaker:
         return opens
 
     def given_up(self) -> None:
-        """Nobody waits for the answer any more, so that there is no outcome."""
+        """There is no outcome: nobody waits for the answer any more, or it says nothing of the service."""
         self._trying = False

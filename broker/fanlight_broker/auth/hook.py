@@ -6,7 +6,8 @@
 
 All is bounded: requests under way, in all and of one address; the time of each; the size of an answer; the cache.
 Whatever is no sound answer refuses the client, and after some of those in a row the service is left alone for a while.
-Equal questions that come together are asked once.
+Equal questions that come together are asked once. Logins that are penalized wait elsewhere, and are asked about one
+after the other.
 """
 
 import asyncio
@@ -14,7 +15,8 @@ import json
 import os
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import astuple, dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fanlight_broker import event_log
 from fanlight_broker.auth.breaker import Breaker
 from fanlight_broker.auth.password_file import why_not_a_user
+from fanlight_broker.auth.penalized import Penalized
 from fanlight_broker.auth.users import permissions_of, why_not_groups, why_not_limits
 from fanlight_broker.auth.verifier import BUSY, Verifier
 from fanlight_broker.core.errors import AuthenticationFailed
@@ -44,6 +47,9 @@ GAUGES: Final[Mapping[str, str]] = {
 }
 ANSWER_BYTES_MAX: Final = 64 * 1024
 CONNECTIONS_MAX: Final = 64
+OF_ADDRESS_MAX: Final = 16  # of these; more of an address wait, so that others find a connection
+NOT_TAKEN: Final = frozenset({400, 413, 422, 431})  # the service does not take what the client has given
+DOWN: Final = frozenset({502, 503, 504})  # it is a proxy that has answered
 REFUSAL_SECONDS_MAX: Final = 5.0  # a refusal is remembered for this long at most: a user may have been added
 UNAVAILABLE: Final = "the authentication service does not answer; try again later"
 
@@ -79,6 +85,14 @@ class _Failure(Exception):
     """There is no sound answer. The text is for the log, and has nothing of the question or the answer."""
 
 
+class _Unsound(_Failure):
+    """There is an answer, and it is not sound: what was asked may be the reason."""
+
+
+class _NotTaken(_Failure):
+    """The service works, and does not take what it was asked."""
+
+
 class Hook:
     """Asks the service. Made in the loop that uses it, and must be closed.
 
@@ -92,6 +106,7 @@ class Hook:
     ) -> None:
         self.rules = rules
         self._verifier = verifier
+        self._penalized = Penalized(verifier)
         self._clock = clock or asyncio.get_running_loop().time
         self._wall_clock = wall_clock
         self._breaker = Breaker()
@@ -100,7 +115,8 @@ class Hook:
         self._cache: OrderedDict[bytes, tuple[float, Identity | None]] = OrderedDict()  # until when; oldest first
         self._asked: dict[bytes, asyncio.Task[Identity | None]] = {}
         self._tasks: set[asyncio.Task[Identity | None]] = set()  # these, and those from before a reload
-        self._waiting: Counter[str] = Counter()  # logins by address
+        self._waiting: Counter[str] = Counter()  # logins that are asked about, by address
+        self._turns: dict[str, asyncio.Semaphore] = {}  # of those, by address
         self._counts = dict.fromkeys(COUNTERS, 0)
         self._closed = False
 
@@ -122,20 +138,37 @@ class Hook:
             self._counts["hook_remembered"] += 1
             return _allowed(found[0])
         address, user = place_of(question.address), question.user or ""
+        while True:
+            while self._verifier.delay(address, user) > 0:
+                await self._penalized.wait_out(address, user)
+            async with self._place(address):
+                if self._verifier.delay(address, user) > 0:
+                    continue  # penalized meanwhile
+                charged = self._verifier.suspects(address, user)
+                if charged:  # as if it had failed, until its answer is there: of those that come together one goes on
+                    self._verifier.note(address, user, good=False)
+                identity = await self._answer(key, question)
+            break
+        if identity is not None or not charged:
+            self._verifier.note(address, user, good=identity is not None)
+        return _allowed(identity)
+
+    @asynccontextmanager
+    async def _place(self, address: str) -> AsyncIterator[None]:
+        """Among those that are asked about. Raises AuthenticationFailed if there is none."""
         places = self.rules.requests_max
         if self._closed or self._waiting.total() >= places or self._waiting[address] >= max(1, places // 4):
             self._counts["hook_refused_busy"] += 1
             raise AuthenticationFailed(BUSY)
+        turn = self._turns.setdefault(address, asyncio.Semaphore(OF_ADDRESS_MAX))
         self._waiting[address] += 1
         try:
-            await self._verifier.wait_out(address, user)
-            identity = await self._answer(key, question)
+            async with turn:
+                yield
         finally:
             self._waiting[address] -= 1
             if not self._waiting[address]:
-                del self._waiting[address]
-        self._verifier.note(address, user, good=identity is not None)
-        return _allowed(identity)
+                del self._waiting[address], self._turns[address]
 
     async def _answer(self, key: bytes, question: Question) -> Identity | None:
         task = self._asked.get(key)
@@ -156,9 +189,17 @@ class Hook:
         self._counts["hook_requests"] += 1
         try:
             identity = self._identity(question, await self._post(rules, question))
+        except _NotTaken as failure:
+            self._counts["hook_failures"] += 1
+            breaker.given_up()
+            _log.warning("hook_failed", reason=str(failure), advice="auth_url is to answer a login with status 200")
+            return None
         except _Failure as failure:
             self._counts["hook_failures"] += 1
-            if breaker.failed(self._clock()):
+            asker = place_of(question.address) if isinstance(failure, _Unsound) else ""
+            if asker:
+                self._verifier.note(asker, question.user or "", good=False)
+            if breaker.failed(self._clock(), asker):
                 _log.error("hook_broken", reason=str(failure), advice="logins by auth_url are refused until it answers")
             else:
                 _log.warning("hook_failed", reason=str(failure))
@@ -182,11 +223,12 @@ class Hook:
 
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=CONNECTIONS_MAX), cookie_jar=aiohttp.DummyCookieJar()
+                connector=aiohttp.TCPConnector(limit=CONNECTIONS_MAX), cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,  # a few bytes could become many
             )
         fields = ("user", "password", "client_id", "address", "protocol", "listener", "certificate")
         body = json.dumps(dict(zip(fields, astuple(question), strict=True))).encode()
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         if rules.token is not None:
             headers["Authorization"] = f"Bearer {rules.token}"
         try:
@@ -195,12 +237,13 @@ class Hook:
                 timeout=aiohttp.ClientTimeout(total=rules.timeout),
             ) as answer:
                 if answer.status != 200:
-                    raise _Failure(f"status {answer.status}")
+                    kind = _NotTaken if answer.status in NOT_TAKEN else _Failure if answer.status in DOWN else _Unsound
+                    raise kind(f"status {answer.status}")
                 octets = b""
                 async for piece in answer.content.iter_any():
                     octets += piece
                     if len(octets) > ANSWER_BYTES_MAX:
-                        raise _Failure(f"an answer of more than {ANSWER_BYTES_MAX} bytes")
+                        raise _Unsound(f"an answer of more than {ANSWER_BYTES_MAX} bytes")
         except TimeoutError:
             raise _Failure(f"no answer within {rules.timeout:g} s") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -208,12 +251,12 @@ class Hook:
         try:
             return json.loads(octets)
         except (ValueError, RecursionError):
-            raise _Failure("the answer is not JSON") from None
+            raise _Unsound("the answer is not JSON") from None
 
     def _identity(self, question: Question, answer: Any) -> Identity | None:
         """Who the client is by an answer; None if it is refused. Raises _Failure."""
         if not isinstance(answer, dict) or not isinstance(answer.get("allow"), bool):
-            raise _Failure('the answer has no "allow": true or false')
+            raise _Unsound('the answer has no "allow": true or false')
         if not answer["allow"]:
             return None
         user = answer.get("user")
@@ -222,18 +265,18 @@ class Hook:
             if why_not_a_user(user):  # the client's fault: it must not open the circuit for others
                 return None
         elif not isinstance(user, str) or why_not_a_user(user):
-            raise _Failure("the answer has a user name that is not allowed")
-        groups, limits = answer.get("groups") or [], answer.get("limits") or {}
-        expires = answer.get("expires")
+            raise _Unsound("the answer has a user name that is not allowed")
+        groups, limits, expires = answer.get("groups"), answer.get("limits"), answer.get("expires")
+        groups, limits = [] if groups is None else groups, {} if limits is None else limits
         if reason := why_not_groups(groups) or why_not_limits(limits):
-            raise _Failure(f"the answer is not sound: {reason}")
+            raise _Unsound(f"the answer is not sound: {reason}")
         try:
             permissions = permissions_of(answer.get("permissions"))
         except ValueError as error:
-            raise _Failure(f"the answer is not sound: {error}") from None
+            raise _Unsound(f"the answer is not sound: {error}") from None
         if expires is not None:
             if not isinstance(expires, (int, float)) or isinstance(expires, bool) or not 0 < expires < 1e12:
-                raise _Failure("the answer is not sound: expires must be seconds since 1970")
+                raise _Unsound("the answer is not sound: expires must be seconds since 1970")
             if expires <= self._wall_clock():
                 return None
         return Identity(
@@ -272,7 +315,8 @@ class Hook:
     # -- inspection and end -----------------------------------------------------------------------------------------
 
     def counters(self) -> dict[str, int]:
-        return dict(self._counts)
+        refused = self._counts["hook_refused_busy"] + self._penalized.refused
+        return {**self._counts, "hook_refused_busy": refused}
 
     def gauges(self) -> dict[str, float]:
         return {"hook_in_flight": self._waiting.total(), "hook_broken": float(self._breaker.open)}

@@ -16,6 +16,7 @@ FREE_OF_NAME: Final = 3  # failures without a delay: a person at a keyboard
 FREE_OF_ADDRESS: Final = 10
 FIRST_SECONDS: Final = 0.1
 FORGOTTEN_SECONDS: Final = 300.0  # without a further failure
+NAME_MAX: Final = 255  # characters of a name that count: no user has a longer one (password_file.USER_BYTES_MAX)
 KEPT_MAX: Final = 10_000  # in each table, about 300 bytes each; beyond it the oldest are forgotten
 
 
@@ -33,6 +34,10 @@ class _Failures:
     def count(self, key: Hashable, now: float) -> int:
         count, last, _ = self._rows.get(key, (0, now, now))
         return count if now - last < FORGOTTEN_SECONDS else 0
+
+    def used_up(self, key: Hashable, now: float) -> bool:
+        """Are there no more failures without a delay?"""
+        return self.count(key, now) >= self._free
 
     def until(self, key: Hashable) -> float:
         row = self._rows.get(key)
@@ -67,12 +72,16 @@ class Penalties:
 
     def until(self, address: str, user: str) -> float:
         """When a login may be checked; in the past if it may be checked now."""
-        return max(self._addresses.until(address), self._names.until((address, user)))
+        return max(self._addresses.until(address), self._names.until((address, user[:NAME_MAX])))
+
+    def suspects(self, address: str, user: str, now: float) -> bool:
+        """Whether one more failure brings a delay."""
+        return self._addresses.used_up(address, now) or self._names.used_up((address, user[:NAME_MAX]), now)
 
     def failed(self, address: str, user: str, now: float) -> None:
         self._addresses.add(address, now)
-        self._names.add((address, user), now)
+        self._names.add((address, user[:NAME_MAX]), now)
 
     def succeeded(self, address: str, user: str) -> None:
         self._addresses.clear(address)
-        self._names.clear((address, user))
+        self._names.clear((address, user[:NAME_MAX]))

@@ -8,11 +8,11 @@ from one address gets its penalty with the first ones, and the rest of it leaves
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from fanlight_broker.auth.verifier import BUSY, Verifier
+from fanlight_broker.auth.penalized import Penalized
+from fanlight_broker.auth.verifier import Verifier
 from fanlight_broker.core.errors import AuthenticationFailed
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.places import place_of
@@ -25,8 +25,6 @@ COUNTERS: Final[Mapping[str, str]] = {
     "tokens_remembered": "Tokens accepted without a check because they were accepted before",
     "tokens_refused_busy": "Logins by token refused because too many waited after wrong credentials",
 }
-DELAYED_MAX: Final = 400  # logins that wait for the end of a penalty, each for some seconds at most
-DELAYED_OF_ADDRESS_MAX: Final = 100
 
 
 class TokenLogins:
@@ -35,8 +33,8 @@ class TokenLogins:
     def __init__(self, verifier: Verifier) -> None:
         self._verifier = verifier
         self._turn = asyncio.Lock()
-        self._delayed: Counter[str] = Counter()  # by address
-        self._counts = dict.fromkeys(COUNTERS, 0)
+        self._penalized = Penalized(verifier)
+        self._counts = dict.fromkeys(("tokens_checked", "tokens_remembered"), 0)
 
     async def identify(self, tokens: "Tokens", token: str, user: str | None, address: str) -> Identity:
         """Who a token is of. Raises AuthenticationFailed.
@@ -46,7 +44,7 @@ class TokenLogins:
         place, name = place_of(address), user or tokens.claimed_user(token)
         while True:
             if self._verifier.delay(place, name) > 0:
-                await self._wait_out(place, name)
+                await self._penalized.wait_out(place, name)
             async with self._turn:
                 if self._verifier.delay(place, name) > 0:
                     continue
@@ -67,18 +65,5 @@ class TokenLogins:
         self._verifier.note(place, name, good=True)
         return identity
 
-    async def _wait_out(self, place: str, name: str) -> None:
-        """Raises AuthenticationFailed if too many wait."""
-        if self._delayed.total() >= DELAYED_MAX or self._delayed[place] >= DELAYED_OF_ADDRESS_MAX:
-            self._counts["tokens_refused_busy"] += 1
-            raise AuthenticationFailed(BUSY)
-        self._delayed[place] += 1
-        try:
-            await self._verifier.wait_out(place, name)
-        finally:
-            self._delayed[place] -= 1
-            if not self._delayed[place]:
-                del self._delayed[place]
-
     def counters(self) -> dict[str, int]:
-        return dict(self._counts)
+        return {**self._counts, "tokens_refused_busy": self._penalized.refused}

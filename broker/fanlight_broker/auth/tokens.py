@@ -150,11 +150,10 @@ class Tokens:
         user = claim_of(claims, rules.user_claim)
         if not isinstance(user, str) or why_not_a_user(user):
             raise AuthenticationFailed(f"the token has no user name that is allowed ({rules.user_claim})")
-        groups = claim_of(claims, rules.groups_claim)
-        groups = [] if groups is None else groups
+        groups, limits = claim_of(claims, rules.groups_claim), claim_of(claims, rules.limits_claim)
+        groups, limits = [] if groups is None else groups, {} if limits is None else limits
         if isinstance(groups, str):
             groups = [each for each in groups.split(" ") if each]
-        limits = claim_of(claims, rules.limits_claim) or {}
         if reason := why_not_groups(groups) or why_not_limits(limits):
             raise AuthenticationFailed(f"the token is not valid: {reason}")
         try:
@@ -180,5 +179,7 @@ def claim_of(claims: Mapping[str, Any], name: str) -> Any:
 
 
 def _fingerprint(key: TokenKey, rules: TokenRules) -> str:
-    parts = [key.fingerprint, *(f"{len(text)}:{text}" for text in (rules.issuer or "", rules.audience or ""))]
+    names = rules.user_claim, rules.groups_claim, rules.permissions_claim, rules.limits_claim
+    texts = (rules.issuer or "", rules.audience or "", *names)
+    parts = [key.fingerprint, *(f"{len(text)}:{text}" for text in texts)]
     return "token " + blake2b(" ".join(parts).encode(), digest_size=16).hexdigest()

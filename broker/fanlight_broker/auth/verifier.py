@@ -223,6 +223,10 @@ class Verifier:
         """Seconds until a login may be checked; not above 0: now. `address`: see places.place_of."""
         return self._penalties.until(address, user) - self._clock()
 
+    def suspects(self, address: str, user: str) -> bool:
+        """Whether one more failure brings a delay."""
+        return self._penalties.suspects(address, user, self._clock())
+
     async def wait_out(self, address: str, user: str) -> None:
         """Wait until the penalty of a login is over that is checked elsewhere. `address`: see places.place_of."""
         delay = self.delay(address, user)

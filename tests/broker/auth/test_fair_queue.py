@@ -128,3 +128,13 @@ def test_addresses_of_one_ipv6_network_are_one_and_mapped_ones_are_ipv4() -> Non
     assert place_of("::ffff:192.0.2.7") == place_of("192.0.2.7") == "192.0.2.7"
     assert place_of("fe80::1%eth0") == place_of("fe80::2%eth1")
     assert place_of("") == ""
+
+
+def test_of_a_long_name_as_much_is_kept_as_a_user_can_have() -> None:
+    known = Penalties(1.0)
+    for _ in range(FREE_OF_NAME + 1):
+        known.failed("A", "x" * 65_535, 0.0)
+    assert known.until("A", "x" * 65_535) > 0.0
+    assert all(len(key[1]) <= penalties.NAME_MAX for key in known._names._rows)  # type: ignore[index]
+    known.succeeded("A", "x" * 65_535)
+    assert len(known) == 0

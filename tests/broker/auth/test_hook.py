@@ -11,7 +11,8 @@ import pytest
 from aiohttp import web
 
 from fanlight_broker.auth.breaker import FAILURES, Breaker
-from fanlight_broker.auth.hook import UNAVAILABLE, Hook, HookRules, Question
+from fanlight_broker.auth.hook import NOT_TAKEN, OF_ADDRESS_MAX, UNAVAILABLE, Hook, HookRules, Question
+from fanlight_broker.auth.penalties import FREE_OF_NAME
 from fanlight_broker.auth.verifier import BUSY, Verifier
 from fanlight_broker.core.errors import AuthenticationFailed
 
@@ -67,8 +68,17 @@ class World:
     def __init__(self, service: Service, url: str, stack: AsyncExitStack) -> None:
         self.service, self.url, self.clock, self._stack = service, url, Clock(), stack
 
-    def hook(self, url: str = "", **rules: Any) -> Hook:
-        verifier = Verifier(threads=1, queue_max=1, cache_max=0, delay_seconds_max=0.0)
+    def hook(self, url: str = "", waiting: asyncio.Event | None = None, **rules: Any) -> Hook:
+        """waiting: logins are delayed after failures, until this is set and the clock has gone on"""
+        verifier = Verifier(
+            threads=1, queue_max=1, cache_max=0, delay_seconds_max=0.0 if waiting is None else 2.0, clock=self.clock
+        )
+        if waiting is not None:
+            async def wait_out(address: str, user: str) -> None:
+                await waiting.wait()
+                await asyncio.sleep(0)
+
+            verifier.wait_out = wait_out  # type: ignore[method-assign]
         hook = Hook(HookRules(url or self.url, **{"timeout": LONG, **rules}), verifier, clock=self.clock)
         self._stack.push_async_callback(hook.close)
         self._stack.push_async_callback(verifier.close)
@@ -131,7 +141,9 @@ async def test_a_refusal_is_one(world: World) -> None:
 @pytest.mark.parametrize(
     "answer",
     [[], {}, {"allow": 1}, {"allow": "yes"}, {"allow": True, "groups": ["anonymous"]}, {"allow": True, "groups": "ops"},
-     {"allow": True, "limits": {"a": "b"}}, {"allow": True, "user": ""}, {"allow": True, "user": 1},
+     {"allow": True, "groups": {}}, {"allow": True, "groups": ""}, {"allow": True, "limits": []},
+     {"allow": True, "limits": False}, {"allow": True, "limits": {"a": "b"}}, {"allow": True, "user": ""},
+     {"allow": True, "user": 1},
      {"allow": True, "expires": "never"}, {"allow": True, "permissions": [{"effect": "allow"}]}],
 )
 async def test_an_answer_that_is_not_sound_refuses(world: World, answer: object) -> None:
@@ -293,7 +305,7 @@ async def test_after_failures_in_a_row_the_service_is_left_alone_and_then_tried_
     world.service.answer = status
     hook = world.hook()
     for n in range(FAILURES):
-        assert await refused(hook.identify(question(f"u{n}"))) == UNAVAILABLE
+        assert await refused(hook.identify(question(address=f"192.0.2.{n}"))) == UNAVAILABLE
     assert hook.gauges()["hook_broken"] == 1
     world.service.answer = world.service.allow
     assert await refused(hook.identify(question())) == UNAVAILABLE
@@ -302,6 +314,94 @@ async def test_after_failures_in_a_row_the_service_is_left_alone_and_then_tried_
     world.clock.now += 1.1
     assert (await hook.identify(question())).user == "alice"
     assert hook.gauges()["hook_broken"] == 0
+
+
+async def test_whoever_finds_a_question_that_the_service_fails_on_does_not_close_it_for_others(world: World) -> None:
+    hook = world.hook()
+    world.service.answer = status
+    for n in range(2 * FAILURES):
+        assert await refused(hook.identify(question(f"u{n}"))) == UNAVAILABLE
+    assert hook.gauges()["hook_broken"] == 0
+    world.service.answer = world.service.allow
+    assert (await hook.identify(question(address="192.0.2.2"))).user == "alice"
+
+
+@pytest.mark.parametrize("code", sorted(NOT_TAKEN))
+async def test_a_question_that_the_service_does_not_take_is_a_refusal(world: World, code: int) -> None:
+    async def not_taken(request: web.Request) -> web.StreamResponse:
+        return web.json_response({"allow": True}, status=code)
+
+    world.service.answer = not_taken
+    hook = world.hook()
+    for n in range(FAILURES + 1):
+        said = await refused(hook.identify(question(None, address=f"192.0.2.{n}")))
+        assert said == "wrong user name or password"
+    assert (hook.gauges()["hook_broken"], hook.counters()["hook_failures"]) == (0, FAILURES + 1)
+
+
+async def test_logins_of_one_address_leave_connections_to_others(world: World) -> None:
+    go_on = late_answers(world)
+    hook = world.hook()
+    many = [asyncio.ensure_future(hook.identify(question(f"u{n}"))) for n in range(OF_ADDRESS_MAX + 3)]
+    await world.service.has_come(OF_ADDRESS_MAX)
+    many.append(asyncio.ensure_future(hook.identify(question(address="192.0.2.2"))))
+    await world.service.has_come(OF_ADDRESS_MAX + 1)
+    assert world.service.asked[-1]["address"] == "192.0.2.2"
+    go_on.set()
+    assert len(await asyncio.gather(*many)) == len(world.service.asked) == OF_ADDRESS_MAX + 4
+    assert hook.gauges()["hook_in_flight"] == 0
+
+
+async def penalized(hook: Hook, world: World, address: str) -> None:
+    world.service.says({"allow": False})
+    for n in range(FREE_OF_NAME + 1):
+        await refused(hook.identify(question("eve", f"{n}", address=address)))
+
+
+async def test_penalized_logins_do_not_take_the_places_of_others(world: World) -> None:
+    hook = world.hook(waiting=asyncio.Event(), requests_max=4)
+    addresses = [f"198.51.100.{n}" for n in range(5)]
+    for address in addresses:
+        await penalized(hook, world, address)
+    waiting = [
+        asyncio.ensure_future(hook.identify(question("eve", "again", address=address))) for address in addresses
+    ]
+    await asyncio.sleep(0)
+    world.service.answer = world.service.allow
+    assert (await hook.identify(question())).user == "alice"
+    for login in waiting:
+        login.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def test_of_penalized_logins_that_waited_together_one_is_asked_about(world: World) -> None:
+    over = asyncio.Event()
+    hook = world.hook(waiting=over)
+    await penalized(hook, world, "192.0.2.1")
+    before = len(world.service.asked)
+    guesses = [asyncio.ensure_future(hook.identify(question("eve", f"guess {n}"))) for n in range(3)]
+    for count in (1, 2, 3):
+        world.clock.now += 3
+        over.set()
+        await world.service.has_come(before + count)
+        over.clear()
+        assert await refused(next(asyncio.as_completed([guess for guess in guesses if not guess.done()])))
+        assert len(world.service.asked) == before + count
+        assert sum(guess.done() for guess in guesses) == count
+    assert hook.gauges()["hook_in_flight"] == 0
+
+
+def test_a_breaker_counts_answers_once_for_each_asker() -> None:
+    breaker = Breaker()
+    for _ in range(3):
+        for asker in ("a", "b", "c", "d"):
+            assert not breaker.failed(0.0, asker)
+    assert breaker.failed(0.0, "e")
+    assert breaker.admits(1.0)
+    assert not breaker.failed(1.0, "e")  # which says nothing new
+    assert breaker.admits(1.0)
+    breaker.succeeded()
+    assert not breaker.failed(1.0, "a")
 
 
 def test_a_breaker_waits_longer_after_each_try_and_admits_one() -> None:

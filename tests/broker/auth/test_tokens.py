@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 
 from fanlight_broker.auth import Credentials, PasswordAuthenticator
 from fanlight_broker.auth.authenticator import is_token
+from fanlight_broker.auth.penalized import WAITING_OF_ADDRESS_MAX
 from fanlight_broker.auth.token_keys import TokenKeysError, read_keys
-from fanlight_broker.auth.token_logins import DELAYED_OF_ADDRESS_MAX, TokenLogins
+from fanlight_broker.auth.token_logins import TokenLogins
 from fanlight_broker.auth.tokens import TokenRules, Tokens, claim_of
 from fanlight_broker.auth.verifier import BUSY, Verifier
 from fanlight_broker.core.errors import AuthenticationFailed
@@ -110,6 +111,7 @@ def test_claims_have_the_names_that_the_settings_say(tmp_path: Path) -> None:
         ({"groups": ["anonymous"]}, "of clients without"), ({"groups": {"a": 1}}, "groups must be"),
         ({"limits": {"connections": -1}}, "from 0"),
         ({"limits": {"a": 1}}, "no quota"), ({"limits": [1]}, "limits must be"),
+        ({"limits": []}, "limits must be"), ({"limits": 0}, "limits must be"), ({"groups": 0}, "groups must be"),
         ({"permissions": [{"effect": "allow"}]}, "permission 1: it allows nothing"),
         ({"permissions": [{"publish": "a"}, {"effect": "maybe"}]}, "permission 2: effect is allow or deny"),
         ({"permissions": [{"publish": "a/#/b"}]}, "permission 1: publish: 'a/#/b'"),
@@ -121,6 +123,14 @@ def test_claims_have_the_names_that_the_settings_say(tmp_path: Path) -> None:
 )
 def test_claims_that_do_not_do_are_refused(tmp_path: Path, claims: dict[str, Any], said: str) -> None:
     assert said in refusal(tokens(tmp_path, public("HS256")), token(**claims))
+
+
+def test_what_was_read_of_other_claims_does_not_stand(tmp_path: Path) -> None:
+    """Who was let in with the rules of a claim that is not trusted any more is to go."""
+    before = tokens(tmp_path, public("HS256")).check(token())
+    assert tokens(tmp_path, public("HS256")).stands(before.credential)
+    for claim in ("user_claim", "groups_claim", "permissions_claim", "limits_claim"):
+        assert not tokens(tmp_path, public("HS256"), **{claim: "other"}).stands(before.credential)
 
 
 def test_within_the_leeway_a_token_is_good(tmp_path: Path) -> None:
@@ -387,7 +397,7 @@ async def test_only_so_many_wait_after_wrong_tokens_and_others_come_in(tmp_path:
         for number in range(11):
             await wrong(logins, one, token(sub=f"u{number}", exp=NOW - 60))
         waiting = [
-            asyncio.ensure_future(logins.identify(one, token(), None, HERE)) for _ in range(DELAYED_OF_ADDRESS_MAX)
+            asyncio.ensure_future(logins.identify(one, token(), None, HERE)) for _ in range(WAITING_OF_ADDRESS_MAX)
         ]
         await asyncio.sleep(0)
         assert await wrong(logins, one, token()) == BUSY
@@ -396,7 +406,7 @@ async def test_only_so_many_wait_after_wrong_tokens_and_others_come_in(tmp_path:
         for each in waiting:
             each.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
-        assert not logins._delayed
+        assert not len(logins._penalized)
 
 
 async def test_a_flood_that_waits_already_is_delayed_by_its_first_failures(tmp_path: Path) -> None:
