@@ -6,7 +6,6 @@
 #                   text    1k04k1alice
 #     KeyedIndex    searches   what each of TOGETHER texts needs while it is searched for
 
-from cpython.ref cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from matchcore.allocator cimport Allocator, Numbers
@@ -25,21 +24,12 @@ cdef struct KeyedScratch:
     Numbers found
 
 
-cdef struct IdAnswer:
-    uint64_t count
-    PyObject* held     # owned; NULL: none
-
-
 cdef class IdAnswers:
     cdef:
-        IdAnswer* items
+        uint64_t* items
         size_t size
-        uint32_t* kept     # ids that have an object
-        uint32_t kept_count
-        uint32_t kept_max
 
         int check(self, size_t id) except -1
-        void drop(self) noexcept
 
 
 cdef class KeyedIndex:
@@ -47,6 +37,7 @@ cdef class KeyedIndex:
         FilterIndex index
         public IdAnswers answers
         dict bits
+        dict others
         Allocator allocator
         KeyedScratch[TOGETHER] searches
         uint32_t made      # of which there is a topic

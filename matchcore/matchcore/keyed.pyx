@@ -12,9 +12,10 @@ keys, and a key is looked up in the dictionary once for each state of the index,
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.dict cimport PyDict_GetItemWithError
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
-from libc.stdint cimport int64_t, uint32_t
+from cpython.ref cimport PyObject
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
@@ -23,7 +24,7 @@ from matchcore.buckets cimport Buckets
 from matchcore.filters cimport INVALID, NO_MEMORY, FilterIndex
 from matchcore.hashing cimport hash_word
 from matchcore.key_texts cimport PackedKey, PackedPlace, PackedWord, behind_key, hash_of, put_together, word_at
-from matchcore.probe cimport Batch, buckets_ask, buckets_locate, buckets_records
+from matchcore.probe cimport Batch, buckets_ask, buckets_ask_all, buckets_have_few, buckets_locate, buckets_records
 from matchcore.reading cimport topic_read
 from matchcore.slots cimport slot_ids
 from matchcore.syntax cimport Limits, View, separator_of, syntax_of, topic_error
@@ -39,93 +40,67 @@ cdef enum:
     SHORT_BYTES = 1024  # of a key and a topic together: a longer one is asked for alone
     LONGEST_KEY = 64    # the same
     UNKNOWN = -1        # no version
+    YES = 1             # of the number of an id: the answer, and behind it how often it was
+    ONCE = 2
 
 
 WORD_ENDS = frozenset(b"./+*#\0")
 
 
 cdef class IdAnswers:
-    """For each id below `size`: how often it was the answer, and an object that is kept for it.
+    """For each id yes or no, as the bytes of `given` are (0: no), and how often it was the answer.
 
-    Both lie in one line of memory, and take none before they are used. `kept_max` objects are kept, then all are
-    dropped. They must refer to no object that has references of its own: the garbage collector does not see them.
+    Both are one number, so that they are one wait for memory.
     """
 
-    def __cinit__(self, size_t size, uint32_t kept_max):
-        self.size = size
-        self.kept_max = kept_max
-        self.items = <IdAnswer*> calloc(size + 1, sizeof(IdAnswer))
-        self.kept = <uint32_t*> calloc(kept_max + 1, sizeof(uint32_t))
-        if self.items == NULL or self.kept == NULL:
+    def __cinit__(self, const unsigned char[::1] given not None):
+        cdef size_t id
+        self.size = given.shape[0]
+        self.items = <uint64_t*> calloc(self.size + 1, sizeof(uint64_t))
+        if self.items == NULL:
             raise MemoryError()
+        for id in range(self.size):
+            self.items[id] = given[id] != 0
 
     def __dealloc__(self):
-        if self.items != NULL and self.kept != NULL:
-            self.drop()
         free(self.items)
-        free(self.kept)
 
     cdef int check(self, size_t id) except -1:
         if id >= self.size:
             raise IndexError(f"{id} is not below {self.size}")
         return 0
 
-    cdef void drop(self) noexcept:
-        cdef PyObject* held
-        while self.kept_count != 0:
-            self.kept_count -= 1
-            held = self.items[self.kept[self.kept_count]].held
-            self.items[self.kept[self.kept_count]].held = NULL
-            Py_DECREF(<object> held)
-
     def __len__(self):
         return self.size
 
     def __getitem__(self, size_t id):
-        """What is kept for an id; None: nothing."""
         self.check(id)
-        return None if self.items[id].held == NULL else <object> self.items[id].held
-
-    def keep(self, size_t id, object held not None):
-        """Keep an object for an id that has none."""
-        self.check(id)
-        if self.items[id].held != NULL:
-            raise ValueError(f"there is an object for {id}")
-        if self.kept_max == 0:
-            return
-        if self.kept_count == self.kept_max:
-            self.drop()
-        Py_INCREF(held)
-        self.items[id].held = <PyObject*> held
-        self.kept[self.kept_count] = id
-        self.kept_count += 1
-
-    def forget(self):
-        """Keep nothing."""
-        self.drop()
+        return self.items[id] & YES != 0
 
     def add(self, size_t id):
         """An id was the answer once more."""
         self.check(id)
-        self.items[id].count += 1
+        self.items[id] += ONCE
 
     def count(self, size_t id):
         """How often it was."""
         self.check(id)
-        return self.items[id].count
+        return self.items[id] // ONCE
 
 
 cdef class KeyedIndex:
     """Makes searches of an index, and has what they need meanwhile. Ids with a selector are left out.
 
-    answers  what `KeyedSearch.ask` answers with, by id
+    answers  what `KeyedSearch.ask` answers, by id
     bits     the bits that it asks for, by what it is asked
+    others   and what it answers where there is no id: True or False
     """
 
-    def __cinit__(self, FilterIndex index not None, IdAnswers answers=None, dict bits=None):
+    def __cinit__(self, FilterIndex index not None, IdAnswers answers=None, dict bits=None, dict others=None):
         self.index = index
-        self.answers = IdAnswers(0, 0) if answers is None else answers
+        self.answers = IdAnswers(b"") if answers is None else answers
         self.bits = {} if bits is None else bits
+        self.others = {} if others is None else others
         self.made = 0
         self.allocator.bytes = 0
         self.allocator.allowance = -1
@@ -171,6 +146,7 @@ cdef class KeyedIndex:
         cdef Fault fault
         cdef uint32_t i
         cdef int status = 0
+        cdef bint few
         copied.table.sieve.bits = NULL
         while self.made < count:
             if topic_init(&self.searches[self.made].topic, &self.allocator, index.limits.words) < 0:
@@ -185,6 +161,10 @@ cdef class KeyedIndex:
         bare.positions += 1
         if topic_read(&bare, words, index.tiers.secret, topic, size, syntax, &limits, &fault) < 0:
             return self.least_singly(search, chosen, count, topic, size, syntax, least)
+        few = buckets != NULL and buckets_have_few(buckets)
+        if buckets != NULL and not few:
+            for i in range(bare.count):
+                prefetch(&index.tiers.classes.rows.units[bare.rows[i]])
         for i in range(count):
             if search.keys[chosen[i]].size > LONGEST_KEY or search.keys[chosen[i]].size + 1 + size > limits.bytes:
                 return self.least_singly(search, chosen, count, topic, size, syntax, least)
@@ -196,7 +176,11 @@ cdef class KeyedIndex:
                 put_together(&view, text, &search.keys[chosen[i]], search.text, topic, size, syntax)
                 one.hash = hash_of(&view, separator_of(syntax), index.tiers.secret)
                 table_prefetch(&index.slots.table, <uint32_t> (one.hash >> 32))
-            if buckets != NULL:
+            if few:
+                status |= buckets_ask_all(
+                    buckets, one, &self.searches[i].found, &self.allocator, &batches[i]
+                )
+            elif buckets != NULL:
                 status |= buckets_ask(
                     buckets, one, False, &self.searches[i].found, &self.allocator, &batches[i]
                 )
@@ -313,30 +297,37 @@ cdef class KeyedSearch:
         self.drop()
         self.index = None
 
-    def ask(self, object kind, object topic=b"", object syntax="", object fields=None):
-        """What is kept for the smallest id behind keys that have one of the index's bits for this kind. It is counted.
+    def ask(self, object kind, object topic, object syntax):
+        """The answer for the smallest id behind keys that have one of the index's bits for this kind: True or False.
 
-        What is not found like that is asked of `ask_otherwise`, with the same arguments: where `begin` was not called,
-        a topic that is empty, invalid or begins with `$`, an id for which nothing is kept, and no id.
+        A yes is counted, a no is not: who goes on to ask why counts it. Where there is no id, it is what the index has
+        among its `others`. What is not found like that is asked of `ask_otherwise`, with the same arguments: where
+        `begin` was not called, a topic that is empty, invalid or begins with `$`, an id without an answer.
         """
         cdef int64_t least = NOTHING
-        cdef IdAnswer* item
         cdef IdAnswers answers
+        cdef PyObject* other
         cdef const char* text
+        prefetch(self.inside)
+        prefetch(&self.inside[8])
         if self.keys != NULL and type(topic) is bytes and PyBytes_GET_SIZE(<bytes> topic) != 0:
             text = PyBytes_AS_STRING(<bytes> topic)
-            if text[0] != c"$":
+            if text[0] != c"$" and self.find(
+                text, PyBytes_GET_SIZE(<bytes> topic), syntax_of(syntax), self.index.bits[kind], &least
+            ) == 0:
                 answers = self.index.answers
-                if self.find(
-                    text, PyBytes_GET_SIZE(<bytes> topic), syntax_of(syntax), self.index.bits[kind], &least
-                ) == 0 and least != NOTHING and <size_t> least < answers.size:
-                    item = &answers.items[least]
-                    if item.held != NULL:
-                        item.count += 1
-                        return <object> item.held
-        return self.ask_otherwise(kind, topic, syntax, fields)
+                if least == NOTHING:
+                    other = PyDict_GetItemWithError(self.index.others, kind)
+                    if other != NULL:
+                        return <object> other
+                elif <size_t> least < answers.size:
+                    if not answers.items[least] & YES:
+                        return False
+                    answers.items[least] += ONCE
+                    return True
+        return self.ask_otherwise(kind, topic, syntax)
 
-    def ask_otherwise(self, object kind, object topic, object syntax, object fields):
+    def ask_otherwise(self, object kind, object topic, object syntax):
         """Of a derived class."""
         raise NotImplementedError
 

@@ -11,10 +11,11 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from matchcore.allocator cimport Allocator, Numbers
 from matchcore.buckets cimport Buckets
-from matchcore.positions cimport POSITIONS
+from matchcore.positions cimport POSITION_ANY, POSITIONS
 from matchcore.topic cimport Topic
 
 cdef enum:
+    FEW_CLASSES = 4
     BATCH = 64           # probes at most; those of a topic that makes more are answered meanwhile
 
 
@@ -45,5 +46,16 @@ cdef struct Batch:
 cdef int buckets_ask(
     const Buckets* buckets, Topic* topic, bint first_only, Numbers* found, Allocator* allocator, Batch* batch
 ) noexcept nogil
+
+# The same for few classes, without words sought anywhere: each of them is asked that the topic is long enough for,
+# whatever its rows say, so that these are not waited for.
+cdef inline bint buckets_have_few(const Buckets* buckets) noexcept nogil:
+    return buckets.classes.count <= FEW_CLASSES and not (buckets.classes.used >> POSITION_ANY) & 1
+
+
+cdef int buckets_ask_all(
+    const Buckets* buckets, Topic* topic, Numbers* found, Allocator* allocator, Batch* batch
+) noexcept nogil
+
 cdef int buckets_locate(Batch* batch) noexcept nogil
 cdef int buckets_records(Batch* batch) noexcept nogil

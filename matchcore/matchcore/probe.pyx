@@ -312,3 +312,32 @@ cdef int buckets_ask(
         if status == 0:
             status = _ask_classes(batch, alive[w], w)
     return status
+
+
+cdef int buckets_ask_all(
+    const Buckets* buckets, Topic* topic, Numbers* found, Allocator* allocator, Batch* batch
+) noexcept nogil:
+    cdef const Classes* classes = buckets.classes
+    cdef const Class* entry
+    cdef uint64_t sum
+    cdef uint32_t c, i, j
+    batch.buckets = buckets
+    batch.topic = topic
+    batch.found = found
+    batch.allocator = allocator
+    batch.anys = batch.size = batch.located = 0
+    batch.limit = BATCH
+    batch.first_only = False
+    batch.hit = batch.expected = NONE
+    for c in range(classes.count):
+        entry = &classes.classes[c]
+        sum = 0
+        for i in range(entry.literals):
+            j = _index(entry.position[i], topic.count)
+            if j >= topic.count:
+                break
+            sum += classes.multipliers[entry.position[i]] * topic.ids[j]
+        else:
+            if entry.buckets != 0 and _ask(batch, c, sum, 0) < 0:
+                return -1
+    return 0

@@ -10,7 +10,7 @@ from matchcore.syntax cimport MQTT, scan_topic, separator_of
 from matchcore.table cimport table_prefetch
 from matchcore.topic cimport bloom_bit
 from matchcore.verify cimport occurrences_forget
-from matchcore.words cimport Word, words_seek
+from matchcore.words cimport Word, words_expect, words_seek
 
 cdef enum:
     WORDS = 128          # of a topic that is read at once
@@ -97,6 +97,8 @@ cdef int topic_read(
         hashes[i] = hash
         table_prefetch(&words.table, <uint32_t> (hash >> 32))
         start = stop + 1
+    for i in range(count):
+        words_expect(words, hashes[i])
     start = text
     for i in range(count):
         stop = text + stops[i]

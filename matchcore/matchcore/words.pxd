@@ -17,7 +17,7 @@
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcmp
 
-from matchcore.allocator cimport Allocator
+from matchcore.allocator cimport Allocator, prefetch
 from matchcore.arena cimport Arena
 from matchcore.table cimport NONE, Table
 
@@ -80,6 +80,12 @@ cdef inline uint32_t words_seek(
                 if memcmp(&words.long.units[word.low], start, size) == 0:
                     return <uint32_t> cell - 1
         i = (i + 1) & words.table.mask
+
+
+# Asks ahead of time for the word that this hash most likely leads to. The table was asked for by table_prefetch.
+cdef inline void words_expect(const Words* words, uint64_t hash) noexcept nogil:
+    cdef uint64_t cell = words.table.cells[<uint32_t> (hash >> 32) & words.table.mask]
+    prefetch(&words.entries[<uint32_t> cell - <uint32_t> (cell != 0)])  # without a branch: it is as good as random
 
 
 cdef void words_init(Words* words, Allocator* allocator) noexcept nogil

@@ -33,6 +33,8 @@ COMPARED_MAX: Final = 1_000  # filters that one filter is compared with; past it
 DENIED: Final = Verdict(False)
 DOLLAR: Final = ord("$")
 DEFAULT: Final = "default"  # the rule of a decision that is the default's
+DEFAULT_VERDICT: Final = Verdict(True, DEFAULT)
+
 
 class RuleTable(Protocol):
     """What a decision needs of a table."""
@@ -43,7 +45,7 @@ class RuleTable(Protocol):
     allows: bytearray
 
     @property
-    def answers(self) -> "IdAnswers[Verdict]": ...  # by rule: how often it decided, and the verdicts of some
+    def answers(self) -> IdAnswers: ...  # by rule: does it allow, and how often did it decide?
 
     nothing: int
 
@@ -110,33 +112,52 @@ class ClassGrant(KeyedSearch):
 
     if TYPE_CHECKING:
 
-        def decide(
-            self, action: Action, topic: bytes = b"", syntax: str = "", fields: Fields | None = None
-        ) -> Verdict:
-            """Raises InvalidTopic, as matchcore does."""
+        def permits(self, action: Action, topic: bytes, syntax: str) -> bool:
+            """Is it allowed, whatever a message says? Only a yes is counted. Raises InvalidTopic, as matchcore does."""
             ...
 
     else:
-        decide = KeyedSearch.ask  # compiled: it takes the verdict of the rule, or goes on below
+        permits = KeyedSearch.ask  # compiled: it has the answers of rules, or goes on below
 
-    def ask_otherwise(self, kind: Action, topic: bytes, syntax: str, fields: Fields | None) -> Verdict:
+    def ask_otherwise(self, kind: Action, topic: bytes, syntax: str) -> bool:
+        verdict, rank = self._decided(kind, topic, syntax, None)
+        if not verdict.allowed or verdict.by_content:
+            return False
+        self._count(rank)
+        return True
+
+    def decide(
+        self, action: Action, topic: bytes = b"", syntax: str = "", fields: Fields | None = None
+    ) -> Verdict:
+        """Raises InvalidTopic, as matchcore does."""
+        verdict, rank = self._decided(action, topic, syntax, fields)
+        self._count(rank)
+        return verdict
+
+    def _count(self, rank: int) -> None:
+        if rank != self._table.nothing:
+            self._table.answers.add(rank)
+
+    def _decided(self, action: Action, topic: bytes, syntax: str, fields: Fields | None) -> tuple[Verdict, int]:
+        """And the rule that decides, or `nothing`."""
         table = self._table
-        if not topic or table.where or topic[0] == DOLLAR:
-            return self._decide_slowly(kind, topic, syntax, fields)
-        if not self.prepared:
-            self._prepare()
         try:
-            found = self.least(topic, BITS[kind], syntax)
+            if not topic or table.where or topic[0] == DOLLAR:
+                return self._decided_slowly(action, topic, syntax, fields)
+            if not self.prepared:
+                self._prepare()
+            found = self.least(topic, BITS[action], syntax)
         except TopicError:
             split_topic(topic, syntax, max_words=WORDS_CEILING)  # raises the topic's own error
-            return DENIED  # it is longer than any that a client may publish on
+            return DENIED, table.nothing  # it is longer than any that a client may publish on
         if found is None:
-            return table.default(kind, topic, syntax)
-        table.answers.add(found)
-        return table.answers[found] or table.verdict(found)
+            return table.default(action, topic, syntax), table.nothing
+        return table.verdict(found), found
 
-    def _decide_slowly(self, action: Action, topic: bytes, syntax: str, fields: Fields | None) -> Verdict:
-        """The same, where topics are reserved, or rules have a `where`."""
+    def _decided_slowly(
+        self, action: Action, topic: bytes, syntax: str, fields: Fields | None
+    ) -> tuple[Verdict, int]:
+        """The same, where topics are reserved, or rules have a `where`. Raises TopicError."""
         table = self._table
         scopes = self._scopes.get(action)
         if scopes is None:
@@ -145,30 +166,26 @@ class ClassGrant(KeyedSearch):
         best = table.nothing
         conditional: list[int] = []
         is_reserved = topic.startswith(b"$") and first_word(topic, syntax or SYNTAXES[0]) in RESERVED
-        try:
-            for scope in scopes:
-                if scope.probes and not met(scope, topic, syntax):
-                    continue
-                if is_reserved and not scope.reserved:
-                    continue
-                found = match(scope.before[syntax] + topic, syntax=syntax) if topic else match(scope.word)
-                if not found:
-                    continue
-                if not table.where:
-                    if found[0] < best:
-                        best = found[0]
-                    continue
-                for rank in found:
-                    if rank not in table.where:
-                        best = min(best, rank)
-                        break
-                    conditional.append(rank)
-        except TopicError:
-            split_topic(topic, syntax, max_words=WORDS_CEILING)  # as above
-            return DENIED
+        for scope in scopes:
+            if scope.probes and not met(scope, topic, syntax):
+                continue
+            if is_reserved and not scope.reserved:
+                continue
+            found = match(scope.before[syntax] + topic, syntax=syntax) if topic else match(scope.word)
+            if not found:
+                continue
+            if not table.where:
+                if found[0] < best:
+                    best = found[0]
+                continue
+            for rank in found:
+                if rank not in table.where:
+                    best = min(best, rank)
+                    break
+                conditional.append(rank)
         if conditional and min(conditional) < best:
-            return self._decide_by_content(action, topic, syntax, fields, best, conditional)
-        return self._verdict(action, topic, syntax, best, False)
+            return self._decided_by_content(action, topic, syntax, fields, best, conditional)
+        return self._verdict(action, topic, syntax, best, False), best
 
     def searches(self, action: Action, topic: bytes, syntax: str) -> list[bytes]:
         """For benches: what the index is asked for a decision."""
@@ -177,25 +194,24 @@ class ClassGrant(KeyedSearch):
             if not scope.probes or met(scope, topic, syntax)
         ]
 
-    def _decide_by_content(
+    def _decided_by_content(
         self, action: Action, topic: bytes, syntax: str, fields: Fields | None, best: int, conditional: Sequence[int]
-    ) -> Verdict:
+    ) -> tuple[Verdict, int]:
         table = self._table
         if fields is None:
-            return Verdict(False, table.label(min(conditional)), True)
+            return Verdict(False, table.label(min(conditional)), True), table.nothing
         values = with_topic(fields, words_of(topic, syntax))
         for rank in sorted({rank for rank in conditional if rank < best}):
             if holds(table.where[rank], values) is True:
                 best = rank
                 break
-        return self._verdict(action, topic, syntax, best, True)
+        return self._verdict(action, topic, syntax, best, True), best
 
     def _verdict(self, action: Action, topic: bytes, syntax: str, rank: int, by_content: bool) -> Verdict:
         table = self._table
         if rank == table.nothing:
             verdict = table.default(action, topic, syntax)
             return verdict._replace(by_content=True) if by_content else verdict
-        table.answers.add(rank)
         return Verdict(table.allows[rank] == 1, table.label(rank), by_content)
 
     # -- filters ------------------------------------------------------------------------------------------------------

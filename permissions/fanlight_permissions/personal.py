@@ -121,6 +121,11 @@ class PersonalGrant:
             return Verdict(False)
         return verdict if clause is None else Verdict(clause.allow, clause.label, verdict.by_content)
 
+    def permits(self, action: Action, topic: bytes, syntax: str) -> bool:
+        """Is it allowed, whatever a message says? Raises InvalidTopic, as matchcore does."""
+        verdict = self.decide(action, topic, syntax)
+        return verdict.allowed and not verdict.by_content
+
     def _first(self, action: Action, topic: bytes, syntax: str) -> Clause | None:
         if not self._clauses:
             return None

@@ -23,7 +23,7 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from fanlight_permissions.class_grant import DEFAULT, DENIED, ClassGrant
+from fanlight_permissions.class_grant import DEFAULT_VERDICT, DENIED, ClassGrant
 from fanlight_permissions.decisions import (
     ON_TOPICS,
     Action,
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from fanlight_permissions.personal import PersonalGrant, PersonalGrants
 
 Effects = Mapping[Action, bool]
-VERDICTS_MAX: Final = 4_096  # kept, some 200 bytes each; then all are made again
 CLOSED: Final[Effects] = {action: action is Action.CONNECT for action in Action}  # who comes in is authenticated
 
 
@@ -77,7 +76,7 @@ class PermissionTable(RuleStore):
         self.fill(rules, pause)
         pause()
         self.nothing = len(self.allows)  # in place of the number of a rule
-        self.keyed = KeyedIndex(self.index, IdAnswers(self.nothing, VERDICTS_MAX), BITS)
+        self.keyed = KeyedIndex(self.index, IdAnswers(self.allows), BITS, dict(defaults))
         self._known: list[Kind] = list(self.kinds)  # by their numbers
         pause()
 
@@ -89,12 +88,12 @@ class PermissionTable(RuleStore):
             self.let_go([self.answers, self.index, self.parties, self._denials, self.waiting.packed])
 
     @property
-    def answers(self) -> "IdAnswers[Verdict]":
-        """By rule: how often it decided, and the verdicts of some."""
+    def answers(self) -> IdAnswers:
+        """By rule: does it allow, and how often did it decide?"""
         return self.keyed.answers
 
     @answers.setter
-    def answers(self, answers: "IdAnswers[Verdict]") -> None:
+    def answers(self, answers: IdAnswers) -> None:
         self.keyed.answers = answers
 
     @property
@@ -106,10 +105,8 @@ class PermissionTable(RuleStore):
         return "" if rank == self.nothing else self.name_of(rank)
 
     def verdict(self, rank: int) -> Verdict:
-        """Of a rule that has none among the answers, whatever a message says."""
-        made = Verdict(self.allows[rank] == 1, self.name_of(rank))
-        self.answers.keep(rank, made)
-        return made
+        """Of a rule, whatever a message says."""
+        return Verdict(self.allows[rank] == 1, self.name_of(rank))
 
     # -- classes ------------------------------------------------------------------------------------------------------
 
@@ -184,7 +181,7 @@ class PermissionTable(RuleStore):
         is_reserved = (
             action in ON_TOPICS and topic.startswith(b"$") and first_word(topic, syntax or SYNTAXES[0]) in RESERVED
         )
-        return DENIED if is_reserved else Verdict(True, DEFAULT)
+        return DENIED if is_reserved else DEFAULT_VERDICT
 
     def default_allows(self, action: Action) -> bool:
         return self._defaults[action]

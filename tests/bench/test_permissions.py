@@ -101,7 +101,7 @@ def test_decisions_are_measured_beside_their_bars(capsys: pytest.CaptureFixture[
 def test_a_row_says_which_bars_are_met() -> None:
     times = {"ns": 1_600.0, "least_ns": 1_000.0, "spread": 0.0}
     found = {
-        "cases": {"decide": times, "anew": times, "reload": {**times, "ns": 5_000.0}},
+        "cases": {"decide": times, "permits": times, "reload": {**times, "ns": 5_000.0}},
         "facts": {"held_ms": 5.0, "waits_ms": 9.0, "bytes_per_rule": 201},
     }
     assert bars.row("users", 100_000, found)["met"] == {

@@ -48,6 +48,9 @@ class Permitted:
     ) -> Verdict:
         return self._verdict
 
+    def permits(self, action: Action, topic: bytes, syntax: str) -> bool:
+        return self._verdict.allowed and not self._verdict.by_content
+
     def decide_filter(self, action: Action, filter: bytes, syntax: str) -> FilterVerdict:
         return ALL_ALLOWED
 

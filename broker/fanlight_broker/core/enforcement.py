@@ -226,10 +226,9 @@ class Enforcement:
     def _ask(grant: Grant, kind: int, topic: bytes, syntax: int) -> bool:
         """For the lanes: is it allowed, whatever the message says?"""
         try:
-            verdict = grant.decide(KINDS[kind], topic, SYNTAXES[syntax])
+            return grant.permits(KINDS[kind], topic, SYNTAXES[syntax])
         except matchcore.InvalidTopic:
             return False  # Python says what is wrong with it
-        return verdict.allowed and not verdict.by_content
 
     def decide(
         self, subscriber: Subscriber, action: Action, topic: bytes = b"", syntax: str = "",

@@ -96,6 +96,9 @@ class Everything:
     ) -> Verdict:
         return ALLOWED
 
+    def permits(self, action: Action, topic: bytes, syntax: str) -> bool:
+        return True
+
     def decide_filter(self, action: Action, filter: bytes, syntax: str) -> FilterVerdict:
         return ALL_ALLOWED
 

@@ -161,7 +161,7 @@ class PermissionViews:
 
 def decided_quietly(table: PermissionTable, request: Request) -> dict[str, Any]:
     """What the table decides, without counting it as a decision. Raises TopicError."""
-    answers, table.answers = table.answers, IdAnswers(len(table), 0)
+    answers, table.answers = table.answers, IdAnswers(table.allows)
     try:
         return decided(table, request)
     finally:

@@ -95,6 +95,10 @@ class ReferenceGrant:
             return Verdict(rule.allows, rule.name, by_content)
         return Verdict(False, "", by_content)
 
+    def permits(self, action: Action, topic: bytes, syntax: str) -> bool:
+        verdict = self.decide(action, topic, syntax)
+        return verdict.allowed and not verdict.by_content
+
     def decide_filter(self, action: Action, filter: bytes, syntax: str) -> FilterVerdict:
         denied_by = ""
         for rule in self.rules:

@@ -114,6 +114,8 @@ def test_decisions_are_those_of_the_list(rules, effects, asker, asked, fields) -
     for (topic, syntax), action in asked:
         verdict = grant.decide(action, topic.encode(), syntax, fields)
         assert verdict == reference.decide(rules, effects, asker, action, topic, syntax, fields)
+        bare = reference.decide(rules, effects, asker, action, topic, syntax, None)
+        assert grant.permits(action, topic.encode(), syntax) is (bare.allowed and not bare.by_content)
 
 
 @settings(max_examples=100, deadline=None)
