@@ -121,6 +121,7 @@ class Clients:
             subscriber = Subscriber(
                 name, user, protocol, format, share, new_inbox(), verified, label, origin=origin
             )
+            hide(subscriber, origin)
         else:
             quota = self.quota_of(subscriber.asker, limits)
         client = Client(number, subscriber, agent, address, port, outbox, connection, format, now, limits)
@@ -129,7 +130,7 @@ class Clients:
         subscriber.client = client
         outbox.owner = client
         self._by_number[number] = client
-        hide(self._by_number)
+        hide(self._by_number, client.parts)
         self.everybody.add(client)
         log.info(
             "client_connected", connection=number, client=subscriber.name, address=address, port=port, agent=agent,
@@ -160,6 +161,8 @@ class Clients:
         if client.subscriber.client is client:
             client.subscriber.client = None
         show(client, client.outbox)
+        if client.subscriber.session is None:
+            show(client.subscriber)
         log.info(
             "client_disconnected", connection=client.number, client=client.subscriber.name, address=client.address,
             port=client.port, reason=reason, lost=client.outbox.lost,

@@ -28,7 +28,7 @@ class Hub:
 
     def consumer(self, *, automatic: bool, limit: int = 1 << 20, writer: Any = None, prefetch: int = 10) -> Window:
         outbox = Outbox(self.ledger, limit, "pause")
-        tags = ChannelTags(lambda: None)
+        tags = ChannelTags()
         made = AmqpDeliveryFormat(tags, writer or DeliverWriter(1, "c", 131_072), automatic=automatic)
         window = self.queue.add(outbox, Variant(made), 1, prefetch, 1e9, None, None)
         window.automatic = automatic

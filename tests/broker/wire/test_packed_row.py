@@ -77,7 +77,7 @@ class World:
                     self.publish(nth + each)
             case "consume" if self.window is None:
                 writer = DeliverWriter(1, "c", 131_072)
-                format = AmqpDeliveryFormat(ChannelTags(lambda: None), writer, automatic=False)
+                format = AmqpDeliveryFormat(ChannelTags(), writer, automatic=False)
                 self.window = self.named.add(
                     Outbox(self.ledger, 1 << 20, "pause"), Variant(format), 1, 1 + nth % 3, 5.0, None, None
                 )

@@ -55,7 +55,7 @@ class Hub:
         self.queue = self.queues[0]
         self.queue.buries = True
         self.route = Route(b"\0t", [], list(self.queues))
-        self.tags = ChannelTags(lambda: None)
+        self.tags = ChannelTags()
 
     def _queue(self) -> Queue:
         made = Queue(self.ledger, 8, 12_000, self.drop_oldest, self.account)

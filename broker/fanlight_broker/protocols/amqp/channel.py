@@ -22,6 +22,7 @@ from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 from fanlight_broker.protocols.amqp.sides import ConnectionSide
 from fanlight_broker.protocols.amqp.transactions import ChannelTransaction
 from fanlight_broker.protocols.amqp.vhost import DeclaredQueue
+from fanlight_broker.wire.hidden import hide, show
 
 STEPS_AT_ONCE: Final = 64  # of a commit, between two looks at the time
 
@@ -38,6 +39,12 @@ class AmqpChannel:
         self.publisher = ChannelPublisher(self)
         connection.lane.track(number, self.consumers.tags)
         self.transaction: ChannelTransaction | None = None
+        hide(*self._things)
+
+    @property
+    def _things(self) -> tuple[object, ...]:
+        """They refer to each other, and live as long as the channel is open (wire/hidden.pxd)."""
+        return self, self.entities, *self.consumers.things, *self.publisher.things
 
     def queue(self, name: str) -> DeclaredQueue:
         return self.entities.queue(name)
@@ -168,6 +175,7 @@ class AmqpChannel:
             if self.transaction is not None:
                 self.transaction.drop()
             self.consumers.end_all(now)
+            show(*self._things)
 
 
 HANDLERS: Final[dict[type[AnyMethod], Callable[[AmqpChannel, Any, float], None]]] = {

@@ -1,12 +1,30 @@
 """One consumer of a channel, or what basic.get takes messages by."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from fanlight_broker.core.work_queue import QueueConsumer
 from fanlight_broker.protocols.amqp.stream_consumers import StreamDeliveries
 from fanlight_broker.protocols.amqp.vhost import DeclaredQueue
 from fanlight_broker.wire.named_queue import NamedQueue
 from fanlight_broker.wire.window import Window
+
+
+class Ending(Protocol):
+    """consumers.ChannelConsumers is one."""
+
+    def ended(self, number: int, reason: str) -> None: ...
+
+
+@dataclass(slots=True, eq=False)
+class ConsumerEnd:
+    """Called when the broker ends a consumer. A partial does the same, and cannot be hidden from the collector."""
+
+    consumers: Ending
+    number: int
+
+    def __call__(self, reason: str) -> None:
+        self.consumers.ended(self.number, reason)
 
 
 @dataclass(slots=True, eq=False)

@@ -21,7 +21,7 @@ cdef class ChannelTags:
         public Py_ssize_t held            # by consumers, not acknowledged; while `most` is not 0
         public Py_ssize_t most            # that all consumers together may hold: basic.qos global; 0: without a bound
         readonly dict windows             # number -> Window, of consumers that only acknowledge
-        object shut                       # called when `held` reaches `most`
+        public object shut                # called when `held` reaches `most`; set before `most` is
         TagRow row
 
     cdef uint64_t give(self, uint32_t number, uint64_t tag, bint kept) except 0

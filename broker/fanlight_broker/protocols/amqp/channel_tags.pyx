@@ -18,9 +18,8 @@ cdef enum:
 cdef class ChannelTags:
     """shut: called, in the middle of other work, when the consumers together hold `most` messages: it pauses them."""
 
-    def __cinit__(self, shut not None):
+    def __cinit__(self):
         self.windows = {}
-        self.shut = shut
 
     def __dealloc__(self):
         discard(&self.row)

@@ -32,6 +32,7 @@ from fanlight_broker.protocols.amqp.options import AmqpCounts, AmqpOptions
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 from fanlight_broker.protocols.amqp.state import LEGAL, ON_CHANNELS, Phase
 from fanlight_broker.protocols.amqp.vhost import DeclaredQueue, Vhost, Vhosts
+from fanlight_broker.wire.hidden import hide
 from fanlight_broker.wire.inbox import ReceiveBuffer
 from fanlight_broker.wire.lane import TOO_LARGE
 
@@ -285,6 +286,7 @@ class AmqpConnection(AmqpHandshake):
                 f"channel_max ({self.channel_max})",
             )
         self._channels[number] = AmqpChannel(self, number)
+        hide(self._channels)
         self.counts.channels += 1
         self.counts.channels_opened += 1
         self.outbox.write(method_frame(number, first.ChannelOpenOk()))

@@ -12,7 +12,7 @@ from typing import Any, Final
 from fanlight_broker import event_log
 from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.protocols.amqp import basic_methods as basic
-from fanlight_broker.protocols.amqp.channel_consumer import ChannelConsumer
+from fanlight_broker.protocols.amqp.channel_consumer import ChannelConsumer, ConsumerEnd
 from fanlight_broker.protocols.amqp.channel_tags import ChannelTags
 from fanlight_broker.protocols.amqp.content_frames import DeliverWriter, get_writer
 from fanlight_broker.protocols.amqp.delivery_times import DeliveryTimes
@@ -21,7 +21,12 @@ from fanlight_broker.protocols.amqp.errors import AmqpError
 from fanlight_broker.protocols.amqp.format import AmqpDeliveryFormat
 from fanlight_broker.protocols.amqp.methods import method_frame
 from fanlight_broker.protocols.amqp.options import CONSUMERS_MAX, GETTERS
-from fanlight_broker.protocols.amqp.prefetch import ChannelPrefetch, Delivery
+from fanlight_broker.protocols.amqp.prefetch import (
+    NO_CHANNEL_PREFETCH,
+    ChannelPrefetch,
+    Delivery,
+    NoChannelPrefetch,
+)
 from fanlight_broker.protocols.amqp.queue_arguments import Asked, InvalidArgument, whole
 from fanlight_broker.protocols.amqp.queue_methods import generated
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
@@ -35,6 +40,7 @@ from fanlight_broker.protocols.amqp.stream_consumers import (
 )
 from fanlight_broker.protocols.amqp.transactions import ChannelTransaction, HeldAnswer
 from fanlight_broker.protocols.amqp.vhost import ROOT_VHOST, DeclaredQueue
+from fanlight_broker.wire.hidden import hide
 from fanlight_broker.wire.message import Variant
 from fanlight_broker.wire.operating import read_soon
 
@@ -48,21 +54,21 @@ GIVEN_AT_ONCE: Final = 256  # deliveries given back between two looks at the tim
 class ChannelConsumers:
     __slots__ = (
         "_broker", "_by_number", "_by_tag", "_channel", "_connection", "_forgetting", "_getters", "_lost_up_to",
-        "_numbers", "_times", "_together", "prefetch", "replies", "tags", "transaction",
+        "_numbers", "_replies", "_times", "_together", "prefetch", "tags", "transaction",
     )  # fmt: skip
 
     def __init__(self, channel: ChannelSide) -> None:
         self._channel = channel
         self._connection = channel.connection
         self._broker = channel.connection.broker
-        self.tags = ChannelTags(self._shut)
-        self.replies = DirectReplies(channel)
+        self.tags = ChannelTags()
+        self._replies: DirectReplies | None = None  # of a channel that has asked for some
         self.transaction: ChannelTransaction | None = None
         self._times: DeliveryTimes | None = None  # as long as something is not acknowledged
         self.prefetch = 0  # of consumers that begin from now on; 0: the broker's limit
         self._by_tag: dict[str, ChannelConsumer] = {}
         self._by_number: dict[int, ChannelConsumer] = {}
-        self._together = ChannelPrefetch(self.tags, self._by_number.values())
+        self._together: ChannelPrefetch | NoChannelPrefetch = NO_CHANNEL_PREFETCH
         self._getters: dict[str, ChannelConsumer] = {}  # by the queue's name
         self._numbers = 0
         self._lost_up_to = 0  # deliveries up to this tag may be of consumers that are no more
@@ -79,8 +85,16 @@ class ChannelConsumers:
         self._numbers += 1
         return self._numbers
 
-    def _shut(self) -> None:
-        self._together.shut()
+    @property
+    def replies(self) -> DirectReplies:
+        if self._replies is None:
+            self._replies = DirectReplies(self._channel)
+        return self._replies
+
+    @property
+    def things(self) -> tuple[object, ...]:
+        """What the garbage collector need not look at as long as the channel is open (wire/hidden.pxd)."""
+        return self, self.tags, self.tags.windows, self._by_tag, self._by_number
 
     # -- consume, cancel --------------------------------------------------------------------------------------------
 
@@ -89,6 +103,9 @@ class ChannelConsumers:
             raise AmqpError(ReplyCode.NOT_IMPLEMENTED, f"prefetch_size!=0 ({method.prefetch_size})")
         if method.global_:
             self._channel.answer(method, basic.BasicQosOk())
+            if not isinstance(self._together, ChannelPrefetch):
+                self._together = ChannelPrefetch(self.tags, self._by_number)
+                self.tags.shut = self._together.shut
             self._together.limit(method.prefetch_count, now)
             return
         self.prefetch = method.prefetch_count
@@ -120,13 +137,14 @@ class ChannelConsumers:
         number = self._new_number()
         counted = queue.counts_deliveries
         writer = DeliverWriter(self._channel.number, tag, connection.frame_max, counted=counted)
-        variant = Variant(AmqpDeliveryFormat(self.tags, writer, automatic=method.no_ack, counted=counted))
+        format = AmqpDeliveryFormat(self.tags, writer, automatic=method.no_ack, counted=counted)
+        variant, ended = Variant(format), ConsumerEnd(self, number)
         prefetch = self.prefetch_max if method.no_ack else self.prefetch or self.prefetch_max
         stream = self._stream(method, number, tag, queue) if queue.is_stream else None
         try:
             core = broker.queues.consume(
-                connection.core_client, number, queue.work, variant, prefetch, inf, partial(self._ended, number),
-                rank=rank, streams=stream is not None,
+                connection.core_client, number, queue.work, variant, prefetch, inf, ended, rank=rank,
+                streams=stream is not None,
             )
         except FanlightError:
             if stream is not None:
@@ -137,6 +155,8 @@ class ChannelConsumers:
             self.tags.windows[number] = core.window
         consumer = ChannelConsumer(number, tag, queue, core.window, core, method.no_ack, stream=stream)
         self._by_tag[tag] = self._by_number[number] = consumer
+        # In no cycle once it has left.
+        hide(writer, format, variant, ended, core, core.window, consumer, *self.things)
         queue.consumers += 1
         queue.exclusive_consumer = method.exclusive
         self._channel.answer(method, basic.BasicConsumeOk(tag), then=partial(self._begin, consumer))
@@ -156,7 +176,7 @@ class ChannelConsumers:
             consumer = self._by_number.get(number)
             if consumer is not None and consumer.core is not None:
                 self._broker.queues.leave(consumer.core, self._broker.ledger.now)
-                self._ended(number, "replay_failed")
+                self.ended(number, "replay_failed")
 
         return StreamDeliveries(
             self._channel, self.tags, number, tag, queue, self.prefetch, start, lambda: not self._together.full, failed
@@ -202,7 +222,7 @@ class ChannelConsumers:
             self._getters.pop(consumer.queue.work.name, None)
             consumer.inside.remove(consumer.window, now)
 
-    def _ended(self, number: int, reason: str) -> None:
+    def ended(self, number: int, reason: str) -> None:
         """The broker has ended the queue, or the consumer."""
         consumer = self._by_number.pop(number, None)
         if consumer is None:
@@ -246,7 +266,8 @@ class ChannelConsumers:
             self._leave(consumer, now)
             if live:
                 self._connection.vhost.left(consumer.queue)
-        self.replies.end()
+        if self._replies is not None:
+            self._replies.end()
         self._by_tag.clear()
         self.tags.clear()
 

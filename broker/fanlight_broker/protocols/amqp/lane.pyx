@@ -15,6 +15,7 @@ from libc.string cimport memcmp, memcpy
 from fanlight_broker.wire.allocator cimport deallocate, reallocate
 from fanlight_broker.wire.badge cimport MAY_PUBLISH, MAY_REQUEST, REVOKED, Badge
 from fanlight_broker.wire.frames cimport Frame
+from fanlight_broker.wire.hidden cimport unseen
 from fanlight_broker.wire.inbox cimport Inbox
 from fanlight_broker.wire.lane cimport (
     BLOCKED, FAULT, FRAME, NEED_MORE, PASSED, PUBLISH, TOO_LARGE, TURN_OVER, Lane,
@@ -130,6 +131,7 @@ cdef class AmqpLane(Lane):
         """A channel is open: what the lane and Python both know of it."""
         self.channels_opened = (self.channels_opened + 1) & 0x7FFF
         made = self.channels[number] = LaneChannel(number, self.channels_opened)
+        unseen(self.channels)    # it is seen again with each that is put in
         return made
 
     def track(self, int number, tags):

@@ -5,7 +5,8 @@
 Deliveries of basic.get, and what is acknowledged by being sent, do not count.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from fanlight_broker.protocols.amqp.channel_consumer import ChannelConsumer
 from fanlight_broker.protocols.amqp.channel_tags import ChannelTags
@@ -15,11 +16,11 @@ Delivery = tuple[int, int]  # number of the consumer, tag of the queue
 
 
 class ChannelPrefetch:
-    """consumers: those of the channel, as they are at each time."""
+    """consumers: those of the channel by their numbers, as they are at each time."""
 
     __slots__ = ("_consumers", "_tags", "_turn", "full")
 
-    def __init__(self, tags: ChannelTags, consumers: Collection[ChannelConsumer]) -> None:
+    def __init__(self, tags: ChannelTags, consumers: Mapping[int, ChannelConsumer]) -> None:
         self.full = False  # the consumers that count are paused
         self._tags = tags
         self._consumers = consumers
@@ -37,7 +38,7 @@ class ChannelPrefetch:
     def shut(self) -> None:
         """In the middle of other work: no more is delivered."""
         self.full = True
-        for consumer in self._consumers:
+        for consumer in self._consumers.values():
             if consumer.core is not None and not consumer.automatic:
                 consumer.inside.pause(consumer.window)
 
@@ -51,10 +52,24 @@ class ChannelPrefetch:
         if not self.full or self._tags.held >= self._tags.most > 0:
             return
         self.full = False
-        paused = [each for each in self._consumers if each.delivers and not each.automatic]
+        paused = [each for each in self._consumers.values() if each.delivers and not each.automatic]
         self._turn = self._turn % len(paused) if paused else 0
         for consumer in (*paused[self._turn :], *paused[: self._turn]):
             self._turn += 1
             consumer.inside.begin(consumer.window, now)
             if self.full:
                 break
+
+
+class NoChannelPrefetch:
+    """Of a channel that has never asked for one: nearly all."""
+
+    __slots__ = ()
+    full: Final = False
+
+    def freed(self, deliveries: Iterable[Delivery]) -> None: ...
+
+    def settle(self, now: float) -> None: ...
+
+
+NO_CHANNEL_PREFETCH: Final = NoChannelPrefetch()

@@ -63,6 +63,11 @@ class ChannelPublisher:
         self._shared = channel.connection.lane.open_channel(channel.number)  # with the lane
 
     @property
+    def things(self) -> tuple[object, ...]:
+        """What the garbage collector need not look at as long as the channel is open (wire/hidden.pxd)."""
+        return self, self._shared
+
+    @property
     def confirming(self) -> bool:
         return self._shared.confirming
 

@@ -22,7 +22,7 @@ class Deliveries:
     """One queue, a consumer for each number, and what is in flight to them by tag of the channel."""
 
     def __init__(self) -> None:
-        self.tags, self.oracle = ChannelTags(lambda: None), dict[int, Delivery]()
+        self.tags, self.oracle = ChannelTags(), dict[int, Delivery]()
         ledger = Ledger(1 << 30, lambda: None)
         self.queue = NamedQueue("q", Queue(ledger, 10_000, 1 << 30))
         self.message = Message(FORMAT, b"t", SYNTAX, b"body", fields=pack_fields("", "q", b"\0\0"))

@@ -386,7 +386,7 @@ def test_a_delivery_is_the_one_that_python_writes(
     message = Message(FORMAT, b"topic", SYNTAX, bytes(size), fields=fields, expires_at=inf)
     writer = DeliverWriter(channel, tag, frame_max)
     head, tag_at, body = writer(message)
-    format = AmqpDeliveryFormat(ChannelTags(lambda: None), writer)
+    format = AmqpDeliveryFormat(ChannelTags(), writer)
     written = frame_of(Variant(format), message)
     assert written is not None
     assert format.tag_at == tag_at
