@@ -30,6 +30,15 @@ class AuditSink(Protocol):
 
     def note(self, kind: str, keys: dict[str, Any]) -> None: ...
 
+    def hears(self, kind: str) -> bool:
+        """Does it do anything with notes of this kind?"""
+        ...
+
+
+def is_heard(kind: str) -> bool:
+    """Would a note of this kind go anywhere? For what comes with each login, and is work to put together."""
+    return _sink is not None and _sink.hears(kind)
+
 
 def note(kind: str, /, **keys: Any) -> None:
     """Take a note of a kind that is in KINDS."""

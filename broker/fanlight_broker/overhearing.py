@@ -44,6 +44,10 @@ class Overhearing:
     def heard_note(self, kind: str, keys: dict[str, Any]) -> None:
         """A note for the audit log, whether or not there is one."""
 
+    def wants_note(self, kind: str) -> bool:
+        """Does `heard_note` do anything with notes of this kind?"""
+        return True
+
     # -- the sinks ----------------------------------------------------------------------------------------------------
 
     @property
@@ -62,6 +66,9 @@ class Overhearing:
         if self._audit is not None:
             self._audit.note(kind, keys)
         self._pass(self.heard_note, kind, keys)
+
+    def hears(self, kind: str) -> bool:
+        return self.wants_note(kind) or (self._audit is not None and self._audit.hears(kind))
 
     def _pass(self, heard: Callable[[str, dict[str, Any]], None], name: str, keys: dict[str, Any]) -> None:
         """Of any thread."""

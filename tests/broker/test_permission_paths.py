@@ -472,6 +472,9 @@ def test_a_refusal_is_in_the_audit_log_once_for_each_client_and_cause(dialect: s
         def note(self, kind: str, keys: dict[str, Any]) -> None:
             self.taken.append((kind, keys))
 
+        def hears(self, kind: str) -> bool:
+            return True
+
     notes = Notes()
     before = audit.use(notes)
     try:

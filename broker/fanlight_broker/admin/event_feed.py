@@ -11,6 +11,7 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from time import time
 from typing import Any, Final, NamedTuple
 
 from fanlight_broker import event_log
@@ -47,12 +48,12 @@ class Event(NamedTuple):
     number: int
     kind: str
     keys: dict[str, Any]  # as they are shown
-    at: datetime
+    at: float  # seconds since 1970
 
     @property
     def data(self) -> dict[str, Any]:
         """What is sent of it. Most events are never sent, so the time is written when one is."""
-        return {**self.keys, "time": self.at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")}
+        return {**self.keys, "time": datetime.fromtimestamp(self.at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")}
 
 
 class EventListener:
@@ -128,11 +129,17 @@ class EventFeed(Overhearing):
         if kind in OF_THE_AUDIT:
             self._take(OF_THE_AUDIT[kind], {"event": kind, **keys})
 
+    def wants_note(self, kind: str) -> bool:
+        return kind in OF_THE_AUDIT
+
     def _take(self, kind: str, keys: dict[str, Any]) -> None:
         self._number += 1
         # Cut before it is kept: what a client says of itself may have as many bytes as a frame.
-        shortened = {name: shown(value) for name, value in keys.items() if name not in LEFT_OUT}
-        event = Event(self._number, kind, shortened, datetime.now(UTC))
+        shortened = {
+            name: value if type(value) is str and len(value) <= TEXT_MAX else shown(value)
+            for name, value in keys.items() if name not in LEFT_OUT
+        }  # fmt: skip
+        event = Event(self._number, kind, shortened, time())
         self._ring.append(event)
         for listener in self._listeners:
             listener.take(event)

@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from fanlight_broker import audit
@@ -54,6 +55,7 @@ COUNTERS: Final[Mapping[str, str]] = {
 }
 GAUGES: Final[Mapping[str, str]] = {**verifier.GAUGES, **hook.GAUGES}
 HOW: Final = {"logins": "credentials", "logins_anonymous": "anonymous", "logins_certified": "certificate"}
+LABELS_MAX: Final = 256  # user names that nothing was checked against, whose identities are kept
 EVERYBODY: Final = "fanlight"  # the user name of a client that gives the password for everybody and no name
 _TOKEN: Final = re.compile(r"eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*", re.ASCII)
 CERTIFICATE: Final = "certificate"  # the credential of a client admitted by its certificate; no hash is equal to it
@@ -167,7 +169,8 @@ class PasswordAuthenticator:
             return None
         self._counts["logins_anonymous"] += 1
         identity = _unchecked(user)
-        _note(identity, Question(user, None, client, address, protocol, listener, certified), "logins_anonymous")
+        if audit.is_heard("login"):
+            _note(identity, Question(user, None, client, address, protocol, listener, certified), "logins_anonymous")
         return identity
 
     def _open_to(self, user: str | None, password: str | None) -> bool:
@@ -292,6 +295,7 @@ class PasswordAuthenticator:
         await self._verifier.close()
 
 
+@lru_cache(LABELS_MAX)
 def _unchecked(user: str | None) -> Identity:
     return Identity(label=user) if user else ANONYMOUS
 

@@ -99,6 +99,8 @@ class StrangersNow:
         self._strangers, self._limits, self._clock = strangers, limits, clock
 
     def refusal(self, address: str) -> str | None:
+        if not self._strangers:  # nobody, nearly always
+            return None
         return self._strangers.refusal(address, self._limits(), self._clock())
 
     def note(self, address: str) -> None:

@@ -271,6 +271,20 @@ async def test_a_listening_socket_accepts_nothing_while_it_is_closed_and_goes_on
         listening.close()
 
 
+async def test_what_is_accepted_waits_for_no_full_segment_and_notices_a_peer_that_has_gone() -> None:
+    async with polling() as world:
+        accepted: list[Socket] = []
+        watched, listening = world.listen(accepted.append)
+        with socket.create_connection(listening.getsockname()):
+            await soon(lambda: len(accepted) == 1)
+            with socket.socket(fileno=os.dup(accepted[0].fd)) as ours:
+                assert ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+                assert ours.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        watched.close()
+        accepted.clear()
+        listening.close()
+
+
 async def test_a_hundred_connections_leave_no_descriptor_behind() -> None:
     async with polling() as world:
         ends = []

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, get_type_hints
 from fanlight_broker.protocols.amqp import basic_methods as basic
 from fanlight_broker.protocols.amqp import connection_methods as first
 from fanlight_broker.protocols.amqp import entity_methods as entity
+from fanlight_broker.protocols.amqp import method_frames
 from fanlight_broker.protocols.amqp.data_types import (
     UINT16,
     UINT32,
@@ -167,8 +168,8 @@ def decode_method(payload: bytes) -> AnyMethod:
     if layout is None:
         ids = ids_of(payload)
         raise AmqpError(ReplyCode.COMMAND_INVALID, f"there is no method {ids[0]},{ids[1]}")
-    found = decode_plain(layout, payload)
-    return found if found is not None else decode_fields(layout, payload)
+    found = fields(layout.letters, payload, IDS_SIZE, Timestamp)  # `decode_plain`, without a call
+    return tuple.__new__(layout.kind, found) if found is not None else decode_fields(layout, payload)
 
 
 def decode_plain(layout: MethodLayout, payload: bytes) -> AnyMethod | None:
@@ -215,11 +216,11 @@ def encode_method(method: AnyMethod) -> bytes:
 
 
 METHOD_TYPE: Final = int(FrameType.METHOD)
-FIELDLESS: Final = {
-    kind: encode_method(kind()) for kind in METHODS.values() if not {*kind._fields} - {"reserved"}
-}  # the payload of those that say nothing more: most answers
 
 
 def method_frame(channel: int, method: AnyMethod) -> bytes:
-    payload = FIELDLESS.get(type(method))
-    return encode_frame(METHOD_TYPE, channel, encode_method(method) if payload is None else payload)
+    """Raises ValueError as `encode_method` does."""
+    layout = BY_KIND[type(method)]
+    return method_frames.method_frame(channel, layout.ids, layout.letters, method) or encode_frame(
+        METHOD_TYPE, channel, encode_method(method)
+    )

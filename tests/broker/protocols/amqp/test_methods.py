@@ -9,15 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fanlight_broker.protocols.amqp import method_frames
+from fanlight_broker.protocols.amqp.basic_methods import BasicAck, BasicConsumeOk
+from fanlight_broker.protocols.amqp.connection_methods import ChannelFlowOk, ChannelOpenOk, ConnectionClose
+from fanlight_broker.protocols.amqp.entity_methods import QueueDeclareOk
 from fanlight_broker.protocols.amqp.errors import AmqpError
+from fanlight_broker.protocols.amqp.frames import FrameType, encode_frame
 from fanlight_broker.protocols.amqp.method_types import Wire
 from fanlight_broker.protocols.amqp.methods import (
+    BY_KIND,
     LAYOUTS,
     AnyMethod,
     decode_fields,
     decode_method,
     decode_plain,
     encode_method,
+    method_frame,
     name_of,
 )
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
@@ -104,6 +111,33 @@ def test_what_the_short_way_reads_is_what_the_long_one_reads(ids: tuple[int, int
 def test_most_methods_are_read_the_short_way() -> None:
     bind = bytes.fromhex("0032 0014 0000 0171 0178 0361 2e62 00 00000000")
     assert decode_plain(LAYOUTS[50, 20], bind) == decode_method(bind)
+
+
+@given(method=methods, channel=st.integers(0, 65_535))
+def test_a_frame_that_compiled_code_writes_is_the_one_that_python_writes(method: AnyMethod, channel: int) -> None:
+    layout = BY_KIND[type(method)]
+    found = method_frames.method_frame(channel, layout.ids, layout.letters, method)
+    whole = encode_frame(FrameType.METHOD, channel, encode_method(method))
+    assert found in (None, whole)
+    assert method_frame(channel, method) == whole
+
+
+@pytest.mark.parametrize("method", [
+    BasicConsumeOk("ä" * 127), QueueDeclareOk("q", 2**32 - 1, 0), ConnectionClose(ReplyCode.NOT_FOUND, "x" * 255, 1, 2),
+    ChannelOpenOk(), ChannelFlowOk(True), BasicAck(2**64 - 1, True),
+])  # fmt: skip
+def test_compiled_code_writes_most_answers(method: AnyMethod) -> None:
+    layout = BY_KIND[type(method)]
+    assert method_frames.method_frame(7, layout.ids, layout.letters, method) is not None
+
+
+@pytest.mark.parametrize("method", [
+    BasicConsumeOk("x" * 256), QueueDeclareOk("q", 2**32, 0), QueueDeclareOk("q", -1, 0), BasicAck(2**64, False),
+    BasicConsumeOk("\ud800"),
+])  # fmt: skip
+def test_what_a_field_cannot_have_is_not_written(method: AnyMethod) -> None:
+    with pytest.raises((ValueError, struct.error)):
+        method_frame(1, method)
 
 
 def code_of(payload: bytes) -> ReplyCode:

@@ -1,0 +1,3 @@
+from typing import Any
+
+def method_frame(channel: int, ids: bytes, wires: bytes, method: tuple[Any, ...]) -> bytes | None: ...
