@@ -152,6 +152,7 @@ class Clients:
             self._teardown.end(client.subscriber.subscriptions)
             self._enforcement.leave(client.subscriber)
         self.paces.leave(client.outbox, now)
+        self.paces.absent.discard(client)
         self.pools.leave(client.memberships)
         for each in client.parts:
             each.ended(client.outbox)

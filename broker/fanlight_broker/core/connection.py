@@ -236,7 +236,7 @@ class ProtocolConnection(ClientConnection, ABC):
         self._worked += self.broker.turns.now(began) - began
 
     def _must_wait(self, now: float) -> bool:
-        """Was its principal refused too often, or are its subscriptions too much work (core/principal_rates.py)?"""
+        """Was its principal refused too often, or are its subscriptions too much work? Raises LimitExceeded."""
         count, self._asked_in_vain = self._asked_in_vain, 0
         seconds, self._worked = self._worked, 0.0
         if self.client is None or self.state is not ConnectionState.CONNECTED:
@@ -248,6 +248,7 @@ class ProtocolConnection(ClientConnection, ABC):
             bucket = broker.paces.refused_too_often(principal, count, now) or bucket
         if bucket is None:
             return False
+        broker.paces.check_line(bucket)
         self.lane.hold_back(bucket.gate)
         self._wait_for_blocker(now)
         broker.paces.wait_in_turn(bucket, now)
@@ -274,6 +275,8 @@ class ProtocolConnection(ClientConnection, ABC):
     def unblock(self, now: float) -> None:
         """The outbox that held this publisher back has drained."""
         self.blocked = False
+        if self.client is not None:
+            self.broker.paces.absent.discard(self.client)
         self.lane.note_activity(now)  # the broker did not read: the silence so far does not count
         self.transport.resume_reading()
         self.resume(now)
@@ -423,6 +426,11 @@ class ProtocolConnection(ClientConnection, ABC):
         self.lane.forget_receipts()
         self.end()
         self.transport.close(reason)
+
+    def peer_gone(self) -> None:
+        """Its peer has closed while nothing is read from it. If it may stay, what it has sent has its turn."""
+        if self.blocked and self.client is not None and not self.broker.paces.may_stay(self.client):
+            self.transport.abort("the peer left while its requests, refused too often, had to wait")
 
     def lost(self, reason: str) -> list[Client]:
         """The transport is closed. Returns the publishers that were held back for this client."""

@@ -396,6 +396,15 @@ class Flow:
         """Is this publisher held back?"""
         return publisher in self._holds
 
+    def waiting_for(self, blocker: Outbox) -> int:
+        """Publishers that it holds back."""
+        return len(self._waiting.get(blocker, ()))
+
+    def blocker_of(self, publisher: Client) -> Outbox | None:
+        """What holds it back, if anything does."""
+        hold = self._holds.get(publisher)
+        return hold.blocker if hold is not None else None
+
     def held_seconds(self, now: float) -> float:
         """Seconds that publishers were held back, in total."""
         return self._held_before + self._running * self.ledger.awake(now) - self._began

@@ -16,7 +16,7 @@ from math import inf
 from typing import Final
 
 from fanlight_broker.core.deadlines import Deadlines
-from fanlight_broker.core.errors import RateExceeded
+from fanlight_broker.core.errors import LimitExceeded, RateExceeded
 from fanlight_broker.core.flow import FREED_AT_ONCE, Flow, Later
 from fanlight_broker.core.login_rates import LoginRates
 from fanlight_broker.core.metrics import BoundedCounts
@@ -37,6 +37,10 @@ from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.outbox import Outbox
 from fanlight_broker.wire.token_bucket import BucketChain, TokenBucket
 
+# Clients that wait at the gate of one principal: some eight seconds of refusals, as long as a client waits for an
+# answer. And those of all gates whose peers have gone: a second of them. One more is ended.
+WAITING_MAX: Final = 2_048
+ABSENT_MAX: Final = 256
 GONE_MAX: Final = 100_000  # holders of each kind without a client whose debts are remembered: some 900 bytes each
 # Between two looks at one bucket: each costs some 100 µs, whatever it lets go on. Less for a small bucket, so that it
 # is not full before.
@@ -76,6 +80,8 @@ class Paces:
         self.logins = LoginRates()
         self.refusals = PrincipalRates(REFUSALS, refusals_per_second)
         self.subscribing = PrincipalRates(SUBSCRIBING, microseconds(subscribing_percent))
+        self.absent: set[Client] = set()  # that wait at the gate of a principal, and whose peers have gone
+        self.ended = 0  # connections, each because it was one too many at the gate of a principal
         self._flow = flow
         self._ledger = ledger
         self._later = later
@@ -199,9 +205,38 @@ class Paces:
             self._give_gate(bucket)
         return bucket
 
+    def check_line(self, bucket: TokenBucket) -> None:
+        """Raises LimitExceeded if one more client is not to wait for this gate.
+
+        Who opens connections, has its requests refused and leaves would fill the broker with those that wait: where a
+        peer has sent more than its socket takes, its end is not heard of before it is read from.
+        """
+        if bucket.gate is not None and self._flow.waiting_for(bucket.gate) >= WAITING_MAX:
+            self.ended += 1
+            raise LimitExceeded(
+                f"requests refused too often: {WAITING_MAX} clients of this user or address wait for that",
+                "refusals_per_second_max" if bucket.label is REFUSALS else "subscribing_percent",
+                self.refusals.per_second if bucket.label is REFUSALS else bucket.messages_rate * 100 / MICROSECONDS,
+            )
+
     def wait_in_turn(self, bucket: TokenBucket, now: float) -> None:
         """The client waits for the gate."""
         self._open_later(bucket, now)
+
+    def may_stay(self, client: Client) -> bool:
+        """A client's peer has gone while it is held back. False: it is to end, with what it has sent unread.
+
+        Else a host that is refused everything, and leaves, would fill the broker with connections that wait.
+        """
+        blocker = self._flow.blocker_of(client)
+        bucket = self._gates.get(blocker) if blocker is not None else None
+        if bucket is None or not is_of_principal(bucket):
+            return True
+        if len(self.absent) >= ABSENT_MAX:
+            self.ended += 1
+            return False
+        self.absent.add(client)
+        return True
 
     def _open_later(self, bucket: TokenBucket, now: float) -> None:
         if bucket.gate not in self._gates:

@@ -215,6 +215,11 @@ class Connection(asyncio.BufferedProtocol):
             for client in released:
                 client.connection.unblocked()
 
+    def peer_gone(self) -> None:
+        """Its peer has closed or reset the connection while nothing is read from it. From a Socket of the poller."""
+        if self._protocol is not None:
+            self._protocol.peer_gone()
+
     # -- the protocol's side ----------------------------------------------------------------------------------------
 
     @property

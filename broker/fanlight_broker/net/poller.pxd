@@ -24,6 +24,8 @@ cdef enum:
     AT_ONCE = 256         # sockets looked at in one round, before a flush
     READABLE = 0x001      # EPOLLIN
     WRITABLE = 0x004      # EPOLLOUT
+    GONE = 0x2018         # EPOLLRDHUP, EPOLLHUP, EPOLLERR: the peer has closed its half, or reset the connection
+    LEAVES = 0x2000       # EPOLLRDHUP, the one of them that has to be asked for
 
 cdef double monotonic() noexcept nogil
 

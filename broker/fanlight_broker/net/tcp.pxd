@@ -33,6 +33,7 @@ cdef class Socket(Watched):
         readonly bint closing         # it reads nothing any more, and is gone when `rest` is
         bint gone                     # `connection_lost` is on its way
 
+    cdef int look_away(self, uint32_t events) except -1
     cdef int read(self, double now) except -1
     cdef int hand_on(self, Py_ssize_t size, double now) except -1
     cdef int go_on(self) except -1

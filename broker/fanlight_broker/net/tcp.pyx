@@ -15,7 +15,7 @@ from libc.string cimport memset
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
-from fanlight_broker.net.poller cimport READABLE, WRITABLE, Poller, Watched
+from fanlight_broker.net.poller cimport GONE, LEAVES, READABLE, WRITABLE, Poller, Watched
 from fanlight_broker.wire.inbox cimport Inbox
 from fanlight_broker.wire.lane cimport NEED_MORE, Lane
 
@@ -81,11 +81,21 @@ cdef class Socket(Watched):
             self.go_on()
         if events & ~<uint32_t> WRITABLE:
             if self.paused or self.closing:
-                # epoll reports it again when it is read from again; a reset is reported
-                # in any case.
-                self.poller.watch(self, WRITABLE if self.full else 0)
+                self.look_away(events)
             else:
                 self.read(now)
+        return 0
+
+    cdef int look_away(self, uint32_t events) except -1:
+        """It reads nothing: epoll reports what there is to read when it is read from again. Until then it is told once
+        that the peer has gone.
+        """
+        cdef uint32_t wanted = WRITABLE if self.full else 0
+        if not self.closing and not events & GONE:
+            wanted |= LEAVES
+        self.poller.watch(self, wanted)
+        if not self.closing and events & GONE:
+            self.owner.peer_gone()
         return 0
 
     cdef int fault(self) except -1:
@@ -163,7 +173,7 @@ cdef class Socket(Watched):
         if not self.closing and not self.paused:
             events |= READABLE
         elif not self.closing:
-            events |= self.wanted & READABLE
+            events |= self.wanted & (READABLE | LEAVES)
         return self.poller.watch(self, events)
 
     cdef int lose(self, error) except -1:

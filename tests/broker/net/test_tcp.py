@@ -54,6 +54,9 @@ class Owner:
         self.told.append("eof")
         return False
 
+    def peer_gone(self) -> None:
+        self.told.append("gone")
+
     def connection_lost(self, error: Exception | None) -> None:
         self.told.append("lost")
         self.error = error
@@ -109,6 +112,38 @@ async def test_what_comes_is_read_in_order_and_the_end_is_told() -> None:
         peer.close()
         await soon(lambda: owner.told == ["eof", "lost"])
         assert (owner.read, owner.error, watched.fd, watched.closing) == (b"onetwo", None, -1, True)
+
+
+@pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
+async def test_who_reads_nothing_is_told_once_that_the_peer_has_gone_and_reads_on_as_before(reset: bool) -> None:
+    async with polling() as world:
+        watched, owner, peer = world.pair()
+        watched.pause_reading()
+        peer.send(b"one")
+        other, busy, writer = world.pair()  # while it is read from, the poller has turns
+        for _ in range(3):
+            before = len(busy.read)
+            writer.send(b"x")
+            await soon(lambda before=before: len(busy.read) > before)
+        assert (owner.told, owner.read) == ([], b"")
+        if reset:  # something that it has not read resets a connection of AF_UNIX, too
+            watched.write(b"unread")
+            await soon(lambda: "room" in owner.told)
+            owner.told.clear()
+        peer.close()
+        await soon(lambda: bool(owner.told))
+        turns = world.poller.turns
+        for _ in range(3):
+            before = len(busy.read)
+            writer.send(b"x")
+            await soon(lambda before=before: len(busy.read) > before)
+        assert owner.told == ["gone"]
+        assert world.poller.turns - turns <= 6  # its end wakes nobody again and again
+        watched.resume_reading()
+        await soon(lambda: "lost" in owner.told)
+        assert owner.read == b"one"
+        other.close()
+        writer.close()
 
 
 async def test_the_loop_goes_on_between_the_ends_of_many_that_are_lost_together() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from fanlight_broker.core import paces
 from fanlight_broker.core.principal_rates import PRINCIPALS_MAX, REFUSALS, PrincipalRates
 from fanlight_broker.protocols.amqp import connection_methods as first
 from fanlight_broker.protocols.amqp import entity_methods as entity
@@ -101,6 +102,63 @@ def test_what_may_be_accepted_later_is_no_refusal(dialect: str) -> None:
         publisher.publish("open/a", qos=1)
     assert publisher.refusal in ("limit_exceeded", 0x97)
     assert not publisher.peer.held_back
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_of_those_who_leave_while_they_wait_some_keep_their_place_and_the_others_end(
+    dialect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paces, "ABSENT_MAX", 2)
+    world = world_of()
+    clients = [world.client(dialect, f"greedy-{n}") for n in range(5)]
+    for client in clients:
+        ask(client, dialect, 40)
+    assert all(each.peer.held_back for each in clients)
+    for client in clients[1:]:
+        client.peer.protocol.peer_gone()
+    world.turn()
+    assert [each.peer.gone for each in clients] == [False, False, False, True, True]
+    assert (world.broker.paces.ended, world.broker.flow.publishers_held) == (2, 3)
+    world.pass_time(60.0)  # what the others have sent is processed
+    assert [answers(each, dialect) for each in clients] == [40, 40, 40, 20, 20]
+    assert not world.broker.paces.absent
+    clients[0].peer.vanish()
+    assert world.broker.paces.ended == 2
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_one_that_would_wait_behind_too_many_is_closed_with_an_error(
+    dialect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paces, "WAITING_MAX", 2)
+    world = world_of()
+    clients = [world.client(dialect, "greedy") for _ in range(4 if dialect == "native" else 1)]
+    others = [world.client("native", "greedy") for _ in range(4 - len(clients))]
+    for client in (*others, *clients):
+        ask(client, "native" if client in others else dialect, 40)
+    waiting = [each.peer.held_back for each in (*others, *clients)]
+    assert waiting == [True, True, False, False]
+    assert [each.peer.gone for each in (*others, *clients)] == [False, False, True, True]
+    assert world.broker.paces.ended == 2
+    other = world.client(dialect, "other")
+    ask(other, dialect, 40)
+    assert other.peer.held_back  # at a gate of its own
+    for _ in range(20):
+        world.pass_time(1.0)
+    assert not world.broker.flow.publishers_held
+
+
+def test_a_client_that_leaves_while_it_waits_for_something_else_is_let_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paces, "ABSENT_MAX", 0)
+    world = world_of()
+    world.broker.clients.quotas = ByAddress(FREE, publish_messages=2)
+    publisher = world.client("native", "publisher")
+    for _ in range(50):
+        publisher.publish("open/a")
+    assert publisher.peer.held_back
+    publisher.peer.protocol.peer_gone()
+    world.turn()
+    assert not publisher.peer.gone
 
 
 def test_channels_of_amqp_that_are_closed_for_an_error_are_refusals() -> None:
