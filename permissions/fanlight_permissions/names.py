@@ -9,7 +9,7 @@ of the name, and searched. Neither byte is in UTF-8, so no name is found within 
 from sys import getsizeof
 from typing import Final
 
-IN_A_BUCKET: Final = 32  # names on average, if all that are expected come
+IN_A_BUCKET: Final = 16  # names on average, if all that are expected come
 BUCKETS_MIN: Final = 64
 NOT_THERE: Final = -1
 START: Final = b"\xff"
@@ -21,7 +21,7 @@ class NameTable:
 
     def __init__(self, expected: int = 0) -> None:
         self._count = max(BUCKETS_MIN, expected // IN_A_BUCKET)
-        self._buckets = [bytearray() for _ in range(self._count)]
+        self._buckets = [b""] * self._count
 
     def find(self, name: str) -> int:
         """The number of a name, or NOT_THERE."""
@@ -45,4 +45,4 @@ class NameTable:
 
     @property
     def nbytes(self) -> int:
-        return getsizeof(self._buckets) + sum(map(getsizeof, self._buckets))
+        return getsizeof(self._buckets) + sum(getsizeof(bucket) for bucket in self._buckets if bucket)

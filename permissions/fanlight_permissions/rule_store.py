@@ -14,7 +14,7 @@ from fanlight_permissions.plain_rows import PlainRows
 from fanlight_permissions.reading import TableLimits, never
 from fanlight_permissions.scopes import Kind, behind, key_word, kind_of
 from fanlight_permissions.topics import SEPARATORS, SYNTAXES, WORDS_CEILING, first_word
-from fanlight_permissions.waiting import PackedRule, WaitingRules
+from fanlight_permissions.waiting import PackedRule, WaitingRules, packed_rule
 from matchcore.bulk import insert_many
 from matchcore.errors import InvalidFilter
 from matchcore.filters import FilterIndex
@@ -140,7 +140,10 @@ class RuleStore:
         if rule.filter:
             syntax = SYNTAXES[rule.is_mqtt]
             self.index.check(LONGEST_KEYS[syntax] + rule.filter, syntax=syntax)
-        self.waiting.keep(party, rule, self)
+        self.waiting.keep(party, packed_rule(*rule), self)
+        self._pause_if_many()
+
+    def _pause_if_many(self) -> None:
         if self._put >= PAUSE_EVERY:  # many parties may have too many rules at the same place of the file
             self._put = 0
             self._flush()
@@ -148,7 +151,8 @@ class RuleStore:
 
     def _insert_rows(self, rows: PlainRows) -> None:
         """The same as `_insert` of each of them. It is written out in one, for half of the time."""
-        packed, kinds, known = self.waiting.packed, self._kinds_of_parties, self._parties_seen
+        waiting, kinds, known = self.waiting, self._kinds_of_parties, self._parties_seen
+        packed = waiting.packed
         allows, lines, index, ready, ranks = self.allows, self._lines, self.index, self._ready, self._ready_ranks
         numbers: dict[int, tuple[int, int]] = {}  # of kinds, with their bits
         if len(known) > SEEN_MAX:
@@ -181,6 +185,10 @@ class RuleStore:
                     key = b"%xk%x/%b" if is_mqtt else b"%xk%x.%b"
                     ready[is_mqtt].append(key % (party, number, filter))
                     ranks[is_mqtt].append(rank)
+                elif own is not None and number <= PACKED_MAX and len(filter) <= PACKED_MAX:
+                    index.check(LONGEST_KEYS[SYNTAXES[is_mqtt]] + filter, syntax=SYNTAXES[is_mqtt])
+                    if waiting.keep(party, packed_rule(rank, number, is_mqtt, filter), self):
+                        self._pause_if_many()
                 else:
                     self._add(party, PackedRule(rank, number, is_mqtt, filter))
             except InvalidFilter as error:

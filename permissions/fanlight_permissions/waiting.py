@@ -41,15 +41,15 @@ class WaitingRules:
         self._held: dict[int, int] = {}  # parties whose rules are in the index, with the classes that have them
         self._idle: dict[int, None] = {}  # those of them without any, the longest first
 
-    def keep(self, party: int, rule: PackedRule, index: RuleIndexer) -> bool:
-        """Keep a rule of a party until somebody comes. False: the party's rules are in the index."""
+    def keep(self, party: int, rule: bytes, index: RuleIndexer) -> bool:
+        """Keep a rule (`packed_rule`) of a party whose rules wait. True: it had too many, and they are in the index."""
         own = self.packed[party]
-        if own is None:
-            return False
-        own += RECORD.pack(rule.rank, rule.kind, rule.is_mqtt, len(rule.filter)) + rule.filter
+        assert own is not None
+        own += rule
         self.packed[party] = own
-        if len(own) > OWN_BYTES:
-            self.give_up(party, index)
+        if len(own) <= OWN_BYTES:
+            return False
+        self.give_up(party, index)
         return True
 
     def give_up(self, party: int, index: RuleIndexer) -> None:
@@ -94,6 +94,10 @@ class WaitingRules:
     @property
     def nbytes(self) -> int:
         return self.packed.__sizeof__() + sum(own.__sizeof__() for own in self.packed if own)
+
+
+def packed_rule(rank: int, kind: int, is_mqtt: int, filter: bytes) -> bytes:
+    return RECORD.pack(rank, kind, is_mqtt, len(filter)) + filter
 
 
 def unpacked(own: bytes) -> Iterator[PackedRule]:
