@@ -25,14 +25,11 @@ class Credentials:
     hook: HookRules | None = None
     certificate_groups: tuple[tuple[str, str], ...] = ()  # pattern of a user name, group
     allow_anonymous: bool = False
+    configured: bool = field(init=False, compare=False, repr=False)  # asked several times in each login
 
-    @property
-    def configured(self) -> bool:
-        # Asked several times in each login: no loop over these.
-        return not (
-            self.users_file is None and self.password_file is None and self.password is None
-            and self.tokens is None and self.hook is None
-        )
+    def __post_init__(self) -> None:
+        checked = (self.users_file, self.password_file, self.password, self.tokens, self.hook)
+        object.__setattr__(self, "configured", any(each is not None for each in checked))
 
     @property
     def anonymous_allowed(self) -> bool:

@@ -78,6 +78,7 @@ class PasswordAuthenticator:
         self._token_logins = TokenLogins(self._verifier)
         self._counts = dict.fromkeys(("logins", "logins_anonymous", "logins_certified", "logins_failed"), 0)
         self._credentials = Credentials()
+        self._offers: frozenset[str] = frozenset()
         self._users: Mapping[str, User] = {}
         self._tokens: Tokens | None = None
         self._hook: Hook | None = None  # the one in use
@@ -109,7 +110,7 @@ class PasswordAuthenticator:
         nobody = _unmatched([user.password for user in users.values()]) or self._nobody
 
         def apply() -> None:
-            self._credentials, self._users = credentials, users
+            self._credentials, self._users, self._offers = credentials, users, offers_of(credentials)
             self._everybody, self._nobody, self._tokens = everybody, nobody, tokens
             self._decoy_key = found.decoy_key or self._decoy_key
             self._iterations = iterations
@@ -193,10 +194,7 @@ class PasswordAuthenticator:
 
     def offers(self) -> frozenset[str]:
         """How clients may log in now, beside a password or a certificate."""
-        found = {"ANONYMOUS"} if self._credentials.anonymous_allowed else set()
-        if self._credentials.users_file is not None:
-            found.add(MECHANISM)
-        return frozenset(found)
+        return self._offers
 
     def _scram_of(self, name: str) -> ScramKeys | None:
         user = self._users.get(name)
@@ -298,6 +296,11 @@ class PasswordAuthenticator:
 @lru_cache(LABELS_MAX)
 def _unchecked(user: str | None) -> Identity:
     return Identity(label=user) if user else ANONYMOUS
+
+
+def offers_of(credentials: Credentials) -> frozenset[str]:
+    offered = {"ANONYMOUS": credentials.anonymous_allowed, MECHANISM: credentials.users_file is not None}
+    return frozenset(mechanism for mechanism, may_be in offered.items() if may_be)
 
 
 def _fail() -> NoReturn:

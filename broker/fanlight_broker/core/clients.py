@@ -111,11 +111,13 @@ class Clients:
         number = self.everybody.connects + 1
         if subscriber is None:
             name = name or f"client-{number}"
-            asker = origin.asker(user if verified else "", name, protocol)
-            if self._enforcement.restricts(origin):
-                self._enforcement.check_connect(asker)
+            quota, restricted = NO_QUOTA, self._enforcement.restricts(origin)
+            if restricted or limits or not self.quotas.empty:
+                asker = origin.asker(user if verified else "", name, protocol)
+                if restricted:
+                    self._enforcement.check_connect(asker)
+                quota = self.quota_of(asker, limits)
             share = self._shares.of(principal_of(user, address, verified=verified, namespace=origin.namespace))
-            quota = self.quota_of(asker, limits)
             self.check(share, quota, now)
             share = share_of(self._shares, share, quota)
             subscriber = Subscriber(
@@ -126,7 +128,8 @@ class Clients:
             quota = self.quota_of(subscriber.asker, limits)
         client = Client(number, subscriber, agent, address, port, outbox, connection, format, now, limits)
         client.parts = self._shares.join(subscriber.share)
-        self._apply(client, quota, now)
+        if quota is not NO_QUOTA or subscriber.session is not None:  # which has been bounded before
+            self._apply(client, quota, now)
         subscriber.client = client
         outbox.owner = client
         self._by_number[number] = client

@@ -70,6 +70,7 @@ class ProtocolConnection(ClientConnection, ABC):
         self.outbox = lane.outbox
         self.state = ConnectionState.AWAITING
         self.client: Client | None = None
+        self.at_work: Iterator[Any] | None = None  # what is left to do of a frame that takes several turns
         self.blocked = False
         self.turn_over = False  # the rest of the inbox waits for the next turn
         self.first_checked = False  # the first bytes have been checked
@@ -181,35 +182,37 @@ class ProtocolConnection(ClientConnection, ABC):
     def process(self, event: int | None, now: float) -> None:
         """Continue from an event of the lane, or with None from the lane's present position."""
         begun, dry = False, False  # at least one decision per turn, so that everything ends
+        lane = self.lane
         try:
             while (state := self.state) is not CLOSED and state is not VERIFYING:
                 if event is None:
-                    unfinished = (begun and self.broker.turns.over()) or self.continue_work()
+                    unfinished = (begun and self.broker.turns.over()) \
+                        or (self.at_work is not None and self.continue_work())
                     if (self._asked_in_vain or self._worked > WORK_SECONDS) and self._must_wait(now):
                         break
                     if unfinished:
                         self._defer()
                         break
-                    event = self.lane.advance(now)
+                    event = lane.advance(now)
                 begun = True
                 if event == NEED_MORE:
                     dry = True
                     break
-                if event == TURN_OVER:
-                    self._defer()
-                    break
-                if event == BLOCKED:
-                    self._wait_for_blocker(now)
-                    break
-                if event in (PUBLISH, FRAME) and self.lane.pending_acks and self._waits_for_receipts():
-                    self._wait_for_blocker(now)
-                    break
-                if event == PUBLISH:
-                    if not self.publish(now):
+                if event in (FRAME, PUBLISH):
+                    if lane.pending_acks and self._waits_for_receipts():
                         self._wait_for_blocker(now)
                         break
-                elif event == FRAME:
-                    self.handle(now)
+                    if event == FRAME:
+                        self.handle(now)
+                    elif not self.publish(now):
+                        self._wait_for_blocker(now)
+                        break
+                elif event == TURN_OVER:
+                    self._defer()
+                    break
+                elif event == BLOCKED:
+                    self._wait_for_blocker(now)
+                    break
                 elif event == NO_ROOM:
                     raise self.no_room()
                 else:
@@ -220,7 +223,7 @@ class ProtocolConnection(ClientConnection, ABC):
             self.fail(error)
         if (state := self.state) is CLOSED:
             self.inbox.clear()
-        self.lane.ready = dry and state is not CLOSED and state is not VERIFYING
+        lane.ready = dry and state is not CLOSED and state is not VERIFYING
         self.broker.finish()
 
     def _waits_for_receipts(self) -> bool:

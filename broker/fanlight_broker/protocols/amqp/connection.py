@@ -55,8 +55,8 @@ class AmqpConnection(AmqpHandshake):
 
     log = event_log.get("amqp")
     __slots__ = (
-        "_beaten_at", "_full_since", "_looked_at", "_quiet_until", "_said_blocked", "_unfinished", "_vhost", "_vhosts",
-        "counts", "done", "gave_up",
+        "_beaten_at", "_full_since", "_looked_at", "_quiet_until", "_said_blocked", "_vhost", "_vhosts", "counts",
+        "done", "gave_up",
     )  # fmt: skip
 
     def __init__(
@@ -69,7 +69,6 @@ class AmqpConnection(AmqpHandshake):
         self.done = False  # the frame at hand was passed before an error was raised
         self._vhosts = vhosts
         self._vhost: Vhost | None = None
-        self._unfinished: Iterator[None] | None = None  # what a frame before the next one has left to do
         self._beaten_at = now
         self._full_since: float | None = None
         self._said_blocked = False
@@ -120,12 +119,13 @@ class AmqpConnection(AmqpHandshake):
         return first_bytes.startswith(PROTOCOL_HEADER[:4])
 
     def handle(self, now: float) -> None:
-        if self.phase is Phase.HEADER:
-            self.on_header(self.lane.frame())
+        lane = self.lane
+        if not lane.greeted:
+            self.on_header(lane.frame())
             return
-        kind, number, payload = self.lane.kind, self.lane.channel, self.lane.frame()
+        number, payload = lane.channel, lane.frame()
         self.at = NO_METHOD
-        if kind == HEARTBEAT_TYPE:
+        if lane.kind == HEARTBEAT_TYPE:
             try:
                 check_heartbeat(number, len(payload))
             except AmqpError as error:
@@ -133,23 +133,24 @@ class AmqpConnection(AmqpHandshake):
                     raise AmqpError(ReplyCode.UNEXPECTED_FRAME, error.text) from error
                 raise
         method = decode_method(payload)
-        self.at = IDS[type(method)]
-        if number == 0:
-            if type(method) not in LEGAL[self.phase]:
-                raise AmqpError(ReplyCode.COMMAND_INVALID, f"{name_of(method)} is not allowed now on channel 0")
-            HANDLERS[type(method)](self, method, now)
-        else:
-            self._on_channel_method(number, method, now)
+        kind = type(method)
+        self.at = IDS[kind]
+        if number:
+            self._on_channel_method(number, kind, method, now)
+            return
+        if kind not in LEGAL[self.phase]:
+            raise AmqpError(ReplyCode.COMMAND_INVALID, f"{name_of(kind)} is not allowed now on channel 0")
+        HANDLERS[kind](self, method, now)
 
     def go_through(self, steps: Iterator[None]) -> None:
         """Do all of this before the next frame, in as many turns as it takes."""
-        self._unfinished = steps
+        self.at_work = steps
 
     def continue_work(self) -> bool:
-        for _ in self._unfinished or ():
+        for _ in self.at_work or ():
             if self.broker.turns.over():
                 return True
-        self._unfinished = None
+        self.at_work = None
         return False
 
     def publish(self, now: float) -> bool:
@@ -251,21 +252,21 @@ class AmqpConnection(AmqpHandshake):
 
     # -- channels ---------------------------------------------------------------------------------------------------
 
-    def _on_channel_method(self, number: int, method: AnyMethod, now: float) -> None:
-        if type(method) not in ON_CHANNELS:
-            raise AmqpError(ReplyCode.COMMAND_INVALID, f"{name_of(method)} is not for clients, or not for a channel")
-        if self.phase is not Phase.RUNNING:
-            raise AmqpError(ReplyCode.CHANNEL_ERROR, f"{name_of(method)} before connection.open")
+    def _on_channel_method(self, number: int, kind: type[AnyMethod], method: AnyMethod, now: float) -> None:
+        if kind not in ON_CHANNELS:
+            raise AmqpError(ReplyCode.COMMAND_INVALID, f"{name_of(kind)} is not for clients, or not for a channel")
+        if self._vhost is None:
+            raise AmqpError(ReplyCode.CHANNEL_ERROR, f"{name_of(kind)} before connection.open")
         channel = self._channels.get(number)
-        if isinstance(method, first.ChannelOpen):
+        if kind is first.ChannelOpen:
             self._open(number, channel)
             return
         if channel is None:
-            raise AmqpError(ReplyCode.CHANNEL_ERROR, f"{name_of(method)} on channel {number}, which is not open")
-        if isinstance(method, first.ChannelClose):
+            raise AmqpError(ReplyCode.CHANNEL_ERROR, f"{name_of(kind)} on channel {number}, which is not open")
+        if kind is first.ChannelClose:
             self._close(channel, now)
             return
-        if isinstance(method, first.ChannelCloseOk):
+        if kind is first.ChannelCloseOk:
             if channel.is_open:
                 raise AmqpError(ReplyCode.CHANNEL_ERROR, "channel.close-ok without a close")
             self._forget(channel)
@@ -337,7 +338,7 @@ class AmqpConnection(AmqpHandshake):
         if self._vhost is not None:
             for queue in self._vhost.owned(self):
                 self.broker.queues.end(queue.work, "connection_ended")
-        self._properties, self._unfinished = {}, None
+        self._properties, self.at_work = {}, None
 
     def recheck(self) -> Iterator[None]:
         """An exclusive queue is its client's, as a subscription is: it ends if a binding is not permitted any more."""

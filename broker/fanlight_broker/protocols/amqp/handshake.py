@@ -16,7 +16,7 @@ from fanlight_broker import __version__
 from fanlight_broker.core import errors
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.connection import ConnectionState, ProtocolConnection
-from fanlight_broker.core.identity import Identity
+from fanlight_broker.core.identity import ANONYMOUS, Identity
 from fanlight_broker.core.ports import LoginExchange, Transport
 from fanlight_broker.protocols.amqp import connection_methods as first
 from fanlight_broker.protocols.amqp.channel import AmqpChannel
@@ -75,7 +75,7 @@ class AmqpHandshake(ProtocolConnection):
         self._channels: dict[int, AmqpChannel] = {}
         self._exchange: LoginExchange | None = None  # of a login that is under way
         self._shown: Identity | None = None  # who it is, once its exchange has the client's last answer
-        self._identity = Identity()
+        self._identity = ANONYMOUS
 
     def send_first(self, method: AnyMethod) -> None:
         """On channel 0."""

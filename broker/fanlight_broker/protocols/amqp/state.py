@@ -22,6 +22,8 @@ class Phase(Enum):
     OPEN = auto()
     RUNNING = auto()
 
+    __hash__ = object.__hash__  # Enum's own is a call in Python for each look-up
+
 
 # On channel 0.
 LEGAL: Final[dict[Phase, frozenset[type[Any]]]] = {

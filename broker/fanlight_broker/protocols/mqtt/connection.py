@@ -4,7 +4,6 @@ The loop over the input, and the life cycle of all connections, are in core/conn
 on_connect.py, PUBLISH in on_publish.py, SUBSCRIBE in on_subscribe.py, enhanced authentication in on_auth.py.
 """
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -89,7 +88,6 @@ class MqttConnection(ProtocolConnection):
         self._accepted_bytes = 0
         self._packet_max: int | None = None  # the client's Maximum Packet Size
         self._problems = True  # its Request Problem Information
-        self._at_work: Iterator[None] | None = None  # a packet that takes several turns
         self._unkept: tuple[Message, float] | None = None  # a message that waits for room in a queue, and since when
 
     @property
@@ -144,13 +142,13 @@ class MqttConnection(ProtocolConnection):
 
     def continue_work(self) -> bool:
         """Process a packet that takes several turns, for one turn. True if more of it is left."""
-        if self._at_work is None:
+        if self.at_work is None:
             return False
         began = self.broker.turns.now(0.0)
-        if next(self._at_work, self) is self:
-            self._at_work = None
+        if next(self.at_work, self) is self:
+            self.at_work = None
         self.note_work(began)
-        return self._at_work is not None
+        return self.at_work is not None
 
     # -- life cycle ------------------------------------------------------------------------------------------------
 
@@ -243,8 +241,8 @@ class MqttConnection(ProtocolConnection):
             return
         else:
             if self.state is ConnectionState.CONNECTED:
-                self._at_work = on_subscribe.begin(self, first, body)
-                if self._at_work is not None:
+                self.at_work = on_subscribe.begin(self, first, body)
+                if self.at_work is not None:
                     return
             packet = decode(
                 first, body, self.version, self.options.user_properties_max,
@@ -266,9 +264,9 @@ class MqttConnection(ProtocolConnection):
             case PubComp():
                 on_publish.completed(self, packet, now)
             case Subscribe():
-                self._at_work = on_subscribe.begin_subscribe(self, packet)
+                self.at_work = on_subscribe.begin_subscribe(self, packet)
             case Unsubscribe():
-                self._at_work = on_subscribe.begin_unsubscribe(self, packet)
+                self.at_work = on_subscribe.begin_unsubscribe(self, packet)
             case PingReq():
                 self.send(PingResp())
             case Disconnect():
