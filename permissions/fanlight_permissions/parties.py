@@ -23,6 +23,7 @@ from matchcore.selector import And, Attribute, Compare, In, Like, Or, Selector, 
 
 EVERYBODY: Final = 0  # the party without conditions
 FORGOTTEN_AT_ONCE: Final = 1_000
+PARTS: Final = 64
 EXACT: Final = -1  # in place of a length: the whole value
 
 Found = int | tuple[int, ...]
@@ -35,7 +36,8 @@ class Parties:
     """
 
     def __init__(self, expected: int = 0) -> None:
-        self._numbers: dict[Who, int] = {(): EVERYBODY}  # without those of one name
+        # Without those of one name. In parts: one large dict would grow in a step that is felt.
+        self._numbers: tuple[dict[Who, int], ...] = tuple({} for _ in range(PARTS))
         self._count = 1
         self._expected = expected
         self._named: dict[str, NameTable] = {}  # by attribute: those whose only condition is one exact value
@@ -50,10 +52,13 @@ class Parties:
         """The number of these conditions, a new one if need be."""
         if is_name(who):
             return self.named(who[0][0], who[0][1][0])
-        found = self._numbers.get(who)
+        if not who:
+            return EVERYBODY
+        numbers = self._numbers[hash(who) % PARTS]
+        found = numbers.get(who)
         if found is not None:
             return found
-        number = self._numbers[who] = self._count
+        number = numbers[who] = self._count
         self._count += 1
         if len(who) == 1:
             attribute, values = who[0]
@@ -79,10 +84,11 @@ class Parties:
 
     def forget(self, pause: Callable[[], None]) -> None:
         """No rule will be inserted any more: the conditions are not needed, only who meets them."""
-        while self._numbers:
-            for _ in range(min(len(self._numbers), FORGOTTEN_AT_ONCE)):
-                self._numbers.popitem()
-            pause()
+        for numbers in self._numbers:
+            while numbers:
+                for _ in range(min(len(numbers), FORGOTTEN_AT_ONCE)):
+                    numbers.popitem()
+                pause()
 
     @property
     def nbytes(self) -> int:
@@ -94,7 +100,9 @@ class Parties:
 
     def conditions(self) -> list[Who]:
         """By their numbers."""
-        found: dict[int, Who] = {number: who for who, number in self._numbers.items()}
+        found: dict[int, Who] = {EVERYBODY: ()}
+        for numbers in self._numbers:
+            found.update((number, who) for who, number in numbers.items())
         for attribute, table in self._named.items():
             found.update((number, ((attribute, (name,)),)) for name, number in table.items())
         return [found[number] for number in range(self._count)]

@@ -45,6 +45,7 @@ from fanlight_permissions.permission_rule import (
 from fanlight_permissions.plain_rows import PlainRows
 from fanlight_permissions.reading import TableLimits, did_you_mean, file_text, never, switch
 from fanlight_permissions.table import CLOSED, Effects, PermissionTable, in_order
+from fanlight_permissions.toml_rules import given_rules, with_one_header
 from fanlight_permissions.topics import text_of
 from matchcore.patterns import selector_of
 from matchcore.selector import Selector
@@ -53,9 +54,8 @@ FILE_BYTES_MAX: Final = 64 * 1024 * 1024  # 1,000,000 rules; a longer file is no
 PROBLEMS_MAX: Final = 100  # that are listed; further ones are counted
 NAME_BYTES_MAX: Final = 255
 VALUES_MAX: Final = 1_000  # of one attribute, or filters of one action, in one rule
+FORGOTTEN_AT_ONCE: Final = 1_000
 PAUSE_EVERY: Final = 256  # rows, some 1 ms
-HEADER: Final = re.compile(r"^([ \t]*\[\[[ \t]*)(allow|deny)([ \t]*\]\][ \t]*(?:#.*)?\r?)$", re.MULTILINE)
-OWN_HEADER: Final = re.compile(r"^[ \t]*\[\[[ \t]*rule[ \t]*\]\]", re.MULTILINE)
 NO_TOPIC: Final = Pattern(b"", b"", "amqp")
 ADMIN: Final = {"read": Action.ADMIN_READ, "write": Action.ADMIN_WRITE}
 NAMES: Final = tuple(f"%{letter}" for letter in LETTERS)
@@ -90,8 +90,10 @@ def load(path: Path, limits: TableLimits, pause: Callable[[], None] = never) -> 
         table = _table_of_rows(text, str(path), limits, pause)
     else:
         file = parse_permissions(text, str(path), limits, pause, is_csv=_is_csv(path))
-        rules = _drained(in_order(file.rules))
-        table = _table(str(path), rules, len(file.rules), file.defaults, limits, pause, waiting=True)
+        count, rules = len(file.rules), in_order(file.rules)
+        if rules is not file.rules:
+            file.rules.clear()
+        table = _table(str(path), _drained(rules), count, file.defaults, limits, pause, waiting=True)
         table.namespaces = file.namespaces
     table.parties.forget(pause)
     return table
@@ -107,7 +109,7 @@ def _table_of_rows(text: str, name: str, limits: TableLimits, pause: Callable[[]
         table = PermissionTable(rules, count, CLOSED, limits, pause, waiting=True)
     except (ValueError, RecursionError, csv.Error) as error:
         raise PermissionFileError([f"{name}: {error}"]) from None
-    reading.check()
+    reading.check(pause)
     return _checked(name, table)
 
 
@@ -166,7 +168,7 @@ def parse_permissions(
 ) -> PermissionFile:
     """The rules of a file's text; `name` is for errors. Raises PermissionFileError."""
     try:
-        defaults, namespaces, rows = (CLOSED, None, csv_rows(text)) if is_csv else _toml_rows(text)
+        defaults, namespaces, rows = (CLOSED, None, csv_rows(text)) if is_csv else _toml_rows(text, pause)
         reading = RuleReading(name, limits)
         rules: list[PermissionRule] = []
         for rule in reading.rules(rows):
@@ -174,7 +176,7 @@ def parse_permissions(
                 pause()
             assert isinstance(rule, PermissionRule)
             rules.append(rule)
-        reading.check()
+        reading.check(pause)
         return PermissionFile(rules, defaults, namespaces)
     except (ValueError, RecursionError, csv.Error) as error:
         raise PermissionFileError([f"{name}: {error}"]) from None
@@ -216,8 +218,8 @@ class RuleReading:
             return None
         return rule
 
-    def check(self) -> None:
-        """Raises PermissionFileError."""
+    def check(self, pause: Callable[[], None]) -> None:
+        """All rules are read. Raises PermissionFileError."""
         if self._problems:
             raise PermissionFileError(_listed(self._name, self._problems))
         if self._filters > self._most:
@@ -225,6 +227,10 @@ class RuleReading:
                 f"{self._name}: {self._count} rules with {self._filters} filters; at most {self._most} "
                 "(permissions_max)"
             ])
+        while self._names:  # 100,000 would be freed in one step
+            for _ in range(min(len(self._names), FORGOTTEN_AT_ONCE)):
+                self._names.popitem()
+            pause()
 
 
 def _listed(name: str, problems: Sequence[str]) -> list[str]:
@@ -232,20 +238,13 @@ def _listed(name: str, problems: Sequence[str]) -> list[str]:
     return [*problems[:PROBLEMS_MAX], *more]
 
 
-def _toml_rows(text: str) -> tuple[Effects, NamespaceEntries | None, Iterator[GivenRule]]:
+def _toml_rows(
+    text: str, pause: Callable[[], None]
+) -> tuple[Effects, NamespaceEntries | None, Iterator[GivenRule]]:
     import tomllib  # for those who have a file
 
-    # The order of [[allow]] and [[deny]] counts, and tomllib has them in two lists. So both are read as [[rule]]; which
-    # is which, and its line, is found beside it. A line of a text that looks like one is found by their number.
-    if OWN_HEADER.search(text):
-        raise ValueError("there is no [[rule]]; begin each rule with a line [[allow]] or [[deny]]")
-    headers: list[tuple[int, str]] = []
-    line = at = 0
-    for found in HEADER.finditer(text):
-        line += text.count("\n", at, found.start())
-        at = found.start()
-        headers.append((line, found[2]))
-    table = tomllib.loads(HEADER.sub(r"\1rule\3", text))
+    text, headers = with_one_header(text, pause)
+    table = tomllib.loads(text)
     rows = table.pop("rule", [])
     defaults = _defaults(table.pop("default", {}))
     namespaces = _namespaces(table.pop("namespace", []))
@@ -259,9 +258,7 @@ def _toml_rows(text: str) -> tuple[Effects, NamespaceEntries | None, Iterator[Gi
         )
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows) or len(rows) != len(headers):
         raise ValueError("begin each rule with a line [[allow]] or [[deny]], and have no such line inside of a text")
-    return defaults, namespaces, (
-        GivenRule(line + 1, EFFECTS[effect], row) for (line, effect), row in zip(headers, rows, strict=True)
-    )
+    return defaults, namespaces, given_rules(headers, rows)
 
 
 def _namespaces(rows: object) -> NamespaceEntries | None:
@@ -373,7 +370,7 @@ def _texts(key: str, cell: object) -> list[str]:
     return [text.strip() for text in cell]
 
 
-@lru_cache(4_096)  # in a large table many rules are of the same users and groups
+@lru_cache(1_024)  # six tuples each, which stay; in a large table many rules are of the same users and groups
 def who_of(cells: tuple[tuple[str, str | tuple[str, ...]], ...]) -> Who:
     """Raises WrongPermission."""
     found: list[tuple[str, tuple[str, ...]]] = []
@@ -418,6 +415,12 @@ def _where(cell: object) -> Selector:
     if not isinstance(cell, (str, dict)):
         raise WrongPermission("where: write a selector, such as \"price > 100\"")
     try:
-        return selector_of(cell)
+        return _selector(cell) if isinstance(cell, str) else selector_of(cell)
     except matchcore.InvalidSelector as error:
         raise WrongPermission(f"where: {error}") from None
+
+
+@lru_cache(256)  # many rules ask the same
+def _selector(text: str) -> Selector:
+    """Raises InvalidSelector."""
+    return selector_of(text)

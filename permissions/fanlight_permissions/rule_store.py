@@ -20,7 +20,7 @@ from matchcore.errors import InvalidFilter
 from matchcore.filters import FilterIndex
 from matchcore.grammar import parse_filter
 from matchcore.kleene import OF_TOPIC
-from matchcore.selector import Attribute, Selector, Source, leaves
+from matchcore.selector import And, AtLeast, Attribute, Constant, In, Not, Or, Selector, Source, leaves
 
 PAUSE_EVERY: Final = 128  # rules that are inserted, some 0.5 ms
 WORDS_MORE: Final = 32  # of a key word, and of the topic that `outline` makes
@@ -28,6 +28,7 @@ BYTES_MORE: Final = 1_024
 # No shorter than any key word: a filter behind it is checked without an insertion.
 LONGEST_KEYS: Final = {syntax: b"k" * 24 + separator for syntax, separator in SEPARATORS.items()}
 SEEN_MAX: Final = 1_024  # parties that are found at once: rules of one user often stand near each other
+PAGE_BITS: Final = 10  # of a party: 1,024 are on a page
 PACKED_MAX: Final = 0xFFFF  # kinds, and bytes of a filter, that fit into a packed rule
 
 
@@ -35,6 +36,9 @@ class Denial(NamedTuple):
     rank: int
     filter: bytes  # with wildcards in the place of names, and without the key word
     syntax: str
+
+
+DenialsByWord = dict[bytes, list[Denial]]  # by first word
 
 
 class Invalid(NamedTuple):
@@ -67,9 +71,9 @@ class RuleStore:
         self.index = FilterIndex(max_words, limits.topic_bytes_max + BYTES_MORE)
         self.allows = bytearray()
         self._lines = array("I")
-        self._labels: dict[int, str] = {}  # of those that have a name
+        self._labels: list[str | None] = []  # names of rules, up to the last one that has one
         self.where: dict[int, Selector] = {}
-        self._denials: dict[tuple[int, int], dict[bytes, list[Denial]]] = {}  # by (party, kind) and first word
+        self._denials: dict[int, dict[int, DenialsByWord]] = {}  # by page, then by party and kind (`_place`)
 
     def fill(self, rules: Iterable[PermissionRule | PlainRows], pause: Callable[[], None]) -> None:
         """Insert all of them. pause: called now and then.
@@ -110,7 +114,8 @@ class RuleStore:
         self.allows.append(rule.allow)
         self._lines.append(rule.line)
         if rule.name is not None:
-            self._labels[rank] = rule.name
+            self._labels.extend([None] * (rank - len(self._labels)))
+            self._labels.append(rule.name)
         if rule.where is not None:
             self.where[rank] = rule.where
         for actions, pattern in rule.patterns:
@@ -221,13 +226,33 @@ class RuleStore:
         if not self.allows[rule.rank]:
             first = b"" if starts_wild(rule.filter, syntax) else first_word(rule.filter, syntax)
             denial = Denial(rule.rank, rule.filter, syntax)
-            self._denials.setdefault((party, rule.kind), {}).setdefault(first, []).append(denial)
+            page, place = _place(party, rule.kind)
+            by_first = self._denials.setdefault(page, {}).setdefault(place, {})
+            by_first.setdefault(first, []).append(denial)
 
     def take_out(self, party: int, rule: PackedRule) -> None:
         """Out of the index, with all others of the party."""
         syntax = SYNTAXES[rule.is_mqtt]
         self.index.remove(behind(key_word(party, rule.kind), rule.filter, syntax), rule.rank, syntax=syntax)
-        self._denials.pop((party, rule.kind), None)
+        page, place = _place(party, rule.kind)
+        self._denials.get(page, {}).pop(place, None)
+
+    def plain(self) -> Iterator[object]:
+        """What grows with the rules, refers to nothing that refers to it, and is looked at by a collector of garbage:
+        100,000 references take one some ms. When no rule will be inserted any more.
+        """
+        yield from (self._kinds_of_parties, self.waiting.packed)
+        yield self._labels
+        for page in self._denials.values():
+            for by_first in page.values():
+                for denials in by_first.values():
+                    yield from denials
+                    yield denials
+                yield by_first
+            yield page
+        for selector in self.where.values():
+            yield from _nodes(selector)
+        yield self.where
 
     # -- looked at ----------------------------------------------------------------------------------------------------
 
@@ -242,7 +267,7 @@ class RuleStore:
 
     def name_of(self, rank: int) -> str:
         """Of a rule: its name, or its place."""
-        return self._labels.get(rank) or f"line {self._lines[rank]}"
+        return (self._labels[rank] if rank < len(self._labels) else None) or f"line {self._lines[rank]}"
 
     def line(self, rank: int) -> int:
         """Of the file."""
@@ -263,11 +288,37 @@ class RuleStore:
 
     def denials(self, party: int, number: int, first: bytes) -> Iterator[Denial]:
         """Those that may match a topic that a filter with this first word matches; "": any first word."""
-        by_first = self._denials.get((party, number))
+        page, place = _place(party, number)
+        by_first = self._denials.get(page, {}).get(place)
         if by_first is None:
             return
         for word in (first, b"") if first else by_first:
             yield from by_first.get(word, ())
+
+
+def _place(party: int, kind: int) -> tuple[int, int]:
+    """Where its denials are: the page, and what they are found by there. No dict is so large that its growth is felt,
+    and keys are numbers, which are nothing to a collector of garbage.
+    """
+    return party >> PAGE_BITS, party << 32 | kind
+
+
+def _nodes(selector: Selector) -> Iterator[object]:
+    """What a selector is made of."""
+    yield selector
+    match selector:
+        case Constant():
+            return
+        case Not(part):
+            yield from _nodes(part)
+        case And(parts) | Or(parts) | AtLeast(parts=parts):
+            yield parts
+            for part in parts:
+                yield from _nodes(part)
+        case In(values=values):
+            yield from (values, selector.attribute, selector.attribute.path)
+        case _:
+            yield from (selector.attribute, selector.attribute.path)
 
 
 def _own_error(pattern: Pattern, error: InvalidFilter) -> InvalidFilter:

@@ -20,7 +20,7 @@ a denying rule does.
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from heapq import heappop, heappush
+from heapq import heappop, heappush, merge
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from fanlight_permissions.class_grant import DEFAULT_VERDICT, DENIED, ClassGrant
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from fanlight_permissions.personal import PersonalGrant, PersonalGrants
 
 Effects = Mapping[Action, bool]
+RUN: Final = 1_024  # rules that are sorted at once, 0.5 ms
 CLOSED: Final[Effects] = {action: action is Action.CONNECT for action in Action}  # who comes in is authenticated
 
 
@@ -201,5 +202,15 @@ def table_without_rules() -> PermissionTable:
 
 
 def in_order(rules: list[PermissionRule]) -> list[PermissionRule]:
-    """By salience; in a file without any the order is that of the file."""
-    return sorted(rules, key=lambda rule: rule.order) if any(rule.salience for rule in rules) else rules
+    """By salience; in a file without any the order is that of the file.
+
+    Long lists are sorted in runs, because nothing else goes on while one is sorted.
+    """
+    if not any(rule.salience for rule in rules):
+        return rules
+    runs = [sorted(rules[at : at + RUN], key=_order) for at in range(0, len(rules), RUN)]
+    return runs[0] if len(runs) == 1 else list(merge(*runs, key=_order))
+
+
+def _order(rule: PermissionRule) -> tuple[int | float, int]:
+    return rule.order

@@ -28,13 +28,13 @@ from fanlight_broker.permitting.permission_reading import PermissionSource
 from fanlight_permissions.parties import groups_of
 from fanlight_permissions.permission_file import (
     FILE_BYTES_MAX,
-    HEADER,
     PermissionFileError,
     compile_permissions,
     read,
 )
 from fanlight_permissions.permission_rule import ATTRIBUTES
 from fanlight_permissions.table import PermissionTable
+from fanlight_permissions.toml_rules import HEADER
 from matchcore.errors import TopicError
 from matchcore.keyed import IdAnswers
 
