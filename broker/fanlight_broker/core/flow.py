@@ -145,8 +145,8 @@ class Flow:
                 self._next_turn(self._handle_overflowed)
 
     def _handle_overflow(self, outbox: Outbox, doomed: bool) -> None:
-        client: Client = outbox.owner
-        if client.connection is CLOSED_CONNECTION:
+        client = outbox.owner
+        if not isinstance(client, Client) or client.connection is CLOSED_CONNECTION:
             return
         if not client.slow:
             client.slow = True
@@ -266,6 +266,7 @@ class Flow:
         self._behind.pop(outbox, None)
         outbox.drained()  # lowers the ledger's count if it was blocking
         if outbox not in self._waiting and outbox not in self._choked:  # mostly nobody waits for it
+            outbox.owner = client.subscriber  # so that the two do not keep each other
             return []
         return self.drained(outbox, now)
 

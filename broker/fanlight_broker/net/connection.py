@@ -159,13 +159,14 @@ class Connection(asyncio.BufferedProtocol):
         return False
 
     def _no_room_for_tls(self) -> None:
-        if not self.protocol.closed:
+        if self._protocol is not None and not self._protocol.closed:
             most = self.owner.broker.limits.tls_bytes_max
             self.protocol.fail(LimitExceeded("the buffers of all TLS connections are too large", "tls_bytes_max", most))
 
     def fault(self) -> None:
         # A fault of the broker: it is logged once with its traceback, and ends this connection only.
-        log.exception("internal_error", address=self.address, port=self.port, client=str(self.protocol.client or ""))
+        client = str(self._protocol.client or "") if self._protocol is not None else ""
+        log.exception("internal_error", address=self.address, port=self.port, client=client)
         self.abort("internal error")
 
     def take(self, octets: bytes | bytearray) -> None:
@@ -214,6 +215,8 @@ class Connection(asyncio.BufferedProtocol):
             self.owner.closed(self)
             for client in released:
                 client.connection.unblocked()
+            # They refer to it, and it to none of them any more: all are freed now, and are no work for the collector.
+            self._protocol = self._sink = self._socket = self._transport = None
 
     def peer_gone(self) -> None:
         """Its peer has closed or reset the connection while nothing is read from it. From a Socket of the poller."""

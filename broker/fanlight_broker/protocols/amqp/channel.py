@@ -177,6 +177,10 @@ class AmqpChannel:
             self.consumers.end_all(now)
             show(*self._things)
 
+    def come_apart(self) -> None:
+        """Nobody asks for it any more. Its parts refer to it, and it to none of them from now on: all are freed."""
+        del self.entities, self.consumers, self.publisher
+
 
 HANDLERS: Final[dict[type[AnyMethod], Callable[[AmqpChannel, Any, float], None]]] = {
     first.ChannelFlow: AmqpChannel.flow,

@@ -300,13 +300,17 @@ class AmqpConnection(AmqpHandshake):
 
     def _forget(self, channel: AmqpChannel) -> None:
         del self._channels[channel.number]
+        channel.come_apart()
         self.counts.channels -= 1
 
     def _failed(self, channel: AmqpChannel | None, error: errors.FanlightError, now: float) -> None:
         """Close the channel. Raises the error again if it closes the connection."""
         found = amqp_error(error)
         if channel is None or found.closes_all:
-            raise found from error
+            try:
+                raise found from (None if found is error else error)
+            finally:
+                del found, error  # else the exception and this frame, which it refers to, would keep each other
         self.note_refusal(found.code.name.lower(), found)
         self.counts.channel_errors += 1
         channel.end(now)
@@ -338,7 +342,7 @@ class AmqpConnection(AmqpHandshake):
         if self._vhost is not None:
             for queue in self._vhost.owned(self):
                 self.broker.queues.end(queue.work, "connection_ended")
-        self._properties, self.at_work = {}, None
+        self._properties, self.at_work, self._exchange = {}, None, None
 
     def recheck(self) -> Iterator[None]:
         """An exclusive queue is its client's, as a subscription is: it ends if a binding is not permitted any more."""

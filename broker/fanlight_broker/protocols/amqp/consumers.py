@@ -269,7 +269,9 @@ class ChannelConsumers:
         if self._replies is not None:
             self._replies.end()
         self._by_tag.clear()
+        self._getters.clear()
         self.tags.clear()
+        self.tags.most, self.tags.shut = 0, None
 
     def recheck(self, now: float) -> None:
         """Its client has other permissions: consumers that it may not have any more end."""

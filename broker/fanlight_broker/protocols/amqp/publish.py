@@ -214,7 +214,11 @@ class ChannelPublisher:
         match outcome:
             case Refused(error=error):
                 lane.done()
-                self._refuse(number, error)
+                try:
+                    self._refuse(number, error)
+                finally:
+                    del outcome, error  # else an exception and the frames that it refers to would keep each other
+                return True
             case Repeated() | Accepted(forwarded=False):
                 lane.done()
         if isinstance(outcome, Accepted) and receipt is None:
@@ -236,7 +240,10 @@ class ChannelPublisher:
             return None
         if isinstance(outcome, Refused):
             if isinstance(outcome.error, NotPermitted | InvalidTopic):
-                raise outcome.error
+                try:
+                    raise outcome.error
+                finally:
+                    del outcome
             return False
         assert isinstance(outcome, Accepted)
         self._return_unrouted(outcome, held.method, encoded, held.payload)
@@ -281,7 +288,10 @@ class ChannelPublisher:
         if isinstance(error, NotPermitted | InvalidTopic):
             self.abandon()
             self._connection.done = True
-            raise error
+            try:
+                raise error
+            finally:
+                del error
         if self.confirming:
             self._nack(number)
         else:

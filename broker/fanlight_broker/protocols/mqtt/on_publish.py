@@ -59,7 +59,10 @@ def publish(peer: Peer, now: float) -> bool:
         case Refused(error=errors.NotPermitted() as denial) if (
             (peer.version is V3 or not qos) and peer.options.publish_denied is PublishDenied.CLOSE
         ):
-            raise denial
+            try:
+                raise denial
+            finally:
+                del outcome, denial  # else the exception and this frame, which it refers to, would keep each other
         case Refused(error=refusal):
             _refuse(peer, qos, packet_id, refusal)
     return outcome is not HELD

@@ -162,7 +162,7 @@ class NativeConnection(ProtocolConnection):
 
     @property
     def things(self) -> tuple[object, ...]:
-        return *super().things, self.replays, self.consumers, *self.queues.things, self.refusals
+        return *super().things, self.replays, self.consumers, self.queues, self.refusals
 
     # -- life cycle ------------------------------------------------------------------------------------------------
 
@@ -302,9 +302,9 @@ class NativeConnection(ProtocolConnection):
 
     def move(self, home: Namespace) -> None:
         super().move(home)
-        show(self.replays, self.consumers, *self.queues.things)
+        show(self.replays, self.consumers, self.queues)
         self._serve(home)
-        hide(self.replays, self.consumers, *self.queues.things)
+        hide(self.replays, self.consumers, self.queues)
 
     def welcome(self, identity: Identity, now: float) -> None:
         hello, limits = self._hello, self.broker.limits

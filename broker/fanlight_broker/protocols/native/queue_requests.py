@@ -46,13 +46,16 @@ class ConnectionQueues:
         self._lane = lane
         self._waiting = 0
         self._over = False
-        self._peeking = Peeking(broker, lambda: self._room)
-        self.delayed = DelayedRequests(broker, lambda: self._room, self._commit)
+
+    # They have no state, and refer to this: made for each request, they keep nothing beyond its end.
 
     @property
-    def things(self) -> tuple[object, ...]:
-        """What the garbage collector looks at, as ProtocolConnection.things."""
-        return self, self._peeking, self.delayed
+    def _peeking(self) -> Peeking:
+        return Peeking(self._broker, lambda: self._room)
+
+    @property
+    def _delayed(self) -> DelayedRequests:
+        return DelayedRequests(self._broker, lambda: self._room, self._commit)
 
     def end_all(self) -> None:
         """The connection has ended. What it has asked for goes on."""
@@ -63,7 +66,7 @@ class ConnectionQueues:
         self._broker.ledger.now = now
         verbs: dict[str, Callable[[Client, OptionMap, Answer], None]] = {
             "add": self._add, "list": self._list, "info": self._info, "purge": self._purge, "remove": self._remove,
-            "peek": self._peek, "move": self._move, "delayed": self.delayed.listed, "cancel": self.delayed.cancel,
+            "peek": self._peek, "move": self._move, "delayed": self._delayed.listed, "cancel": self._delayed.cancel,
         }
         verb = verbs.get(frame.verb)
         if verb is None:
