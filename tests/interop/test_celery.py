@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from celery import Celery
 
 from fanlight_bench.launch import Server
 from tests.conftest import StartBroker, TestBroker
@@ -115,6 +116,13 @@ def test_results_come_by_a_queue_too(tasks: Any, monkeypatch: pytest.MonkeyPatch
     wait = partial(drainer.drain_events_until, interval=LIMIT_SECONDS)
     monkeypatch.setattr(drainer, "drain_events_until", wait)
     assert [result(tasks.doubled.delay(number)) for number in range(5)] == [0, 2, 4, 6, 8]
+
+
+def test_celery_itself_has_no_chords_by_rpc() -> None:
+    """With any broker: docs/amqp.md and examples/celery say so."""
+    app = Celery(backend="rpc://", set_as_current=False)
+    with pytest.raises(NotImplementedError, match="does not support chords"):
+        app.backend.ensure_chords_allowed()
 
 
 def test_a_chord_is_summed_up_when_all_its_parts_are_done(tasks: Any) -> None:

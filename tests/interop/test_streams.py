@@ -319,6 +319,21 @@ def test_without_an_archive_the_error_names_the_setting(start_broker: StartBroke
             take(channel, "stays", 1)
 
 
+def test_a_consumer_counts_as_a_replay_as_long_as_it_is_there(start_broker: StartBroker, tmp_path: Path) -> None:
+    broker = start(start_broker, tmp_path, archive_replays_max=1)
+    with connect(broker) as connection:
+        channel, other = connection.channel(), connection.channel()
+        declare(channel, "errors")
+        consume(channel)
+        with pytest.raises(ChannelClosedByBroker, match="archive_replays_max") as refused:
+            consume(other)
+        assert refused.value.reply_code == 406
+        channel.cancel()
+        for tag in channel.consumer_tags:
+            channel.basic_cancel(tag)
+        consume(connection.channel())
+
+
 def test_to_read_a_stream_needs_the_permission_to_replay(start_broker: StartBroker, tmp_path: Path) -> None:
     file = tmp_path / "permissions.toml"
     file.write_text(

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fanlight_broker.protocols.amqp import basic_methods as basic
+from fanlight_broker.protocols.amqp import connection_methods as first
 from fanlight_broker.protocols.amqp import entity_methods as entity
 from fanlight_broker.protocols.amqp.methods import AnyMethod
 from tests.broker.protocols.amqp.stored import StoredAmqp
@@ -129,3 +130,14 @@ def test_a_store_that_refuses_is_not_waited_for(world: StoredAmqp) -> None:
     peer.say(basic.BasicAck(1))
     world.broker.position.refusing = True
     assert peer.declare("q", durable=True) == "q"
+
+
+def test_a_commit_that_the_store_refuses_closes_its_channel(world: StoredAmqp) -> None:
+    peer = world.channel()
+    peer.ask(entity.TxSelect())
+    world.broker.position.refusing = True
+    peer.publish("q", b"x", delivery_mode=2)
+    assert peer.method() == first.ConnectionBlocked("the store has no room or fails")
+    closed = peer.ask(entity.TxCommit())
+    assert (closed.reply_code, closed.class_id, closed.method_id) == (406, 90, 20)
+    assert waiting(world) == 0
