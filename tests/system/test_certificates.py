@@ -2,9 +2,10 @@
 
 import asyncio
 import datetime
+import re
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -67,32 +68,69 @@ def write_list(signed: Certificates, file: Path, *revoked: Path) -> None:
     file.write_bytes(builder.sign(key, SHA256()).public_bytes(Encoding.PEM))
 
 
+async def not_logged_in(broker: TestBroker, context: ssl.SSLContext) -> MqttClient:
+    """After its TLS handshake."""
+    port = broker.addresses["mqtt_tls"][1]
+    return MqttClient(
+        V5, *await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname="localhost")
+    )
+
+
 @asynccontextmanager
 async def client(broker: TestBroker, context: ssl.SSLContext) -> AsyncIterator[MqttClient]:
-    port = broker.addresses["mqtt_tls"][1]
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname="localhost")
-    one = MqttClient(V5, reader, writer)
+    one = await not_logged_in(broker, context)
     try:
         await one.connect("")
         yield one
     finally:
-        writer.close()
+        one.writer.close()
+
+
+async def page(stack: AsyncExitStack, broker: TestBroker, context: ssl.SSLContext) -> Callable[[], Awaitable[int]]:
+    """Asks for a page, each time by the same connection. Returns the status."""
+    host, port = broker.addresses["https"]
+    reader, writer = await asyncio.open_connection(host, port, ssl=context, server_hostname="localhost")
+    stack.callback(writer.close)
+
+    async def ask() -> int:
+        writer.write(b"GET /connections HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        head = await reader.readuntil(b"\r\n\r\n")
+        (size,) = re.findall(rb"(?i)content-length: (\d+)", head)
+        await reader.readexactly(int(size))
+        return int(head.split()[1])
+
+    return ask
 
 
 async def test_a_revoked_certificate_ends_its_connection_and_lets_in_no_more(
     start_broker: StartBroker, signed: Certificates, tmp_path: Path
 ) -> None:
-    lists = tmp_path / "ca.crl"
+    lists, nobody = tmp_path / "ca.crl", tmp_path / "users.toml"
+    nobody.touch(0o600)
     alice, bob = (signed.sign(name, common_name=name) for name in ("alice", "bob"))
     write_list(signed, lists)
-    broker = await asyncio.to_thread(mutual, start_broker, signed, tls_client_crl=lists, mqtt_tls_port=0)
-    async with client(broker, signed.context(alice)) as one, client(broker, signed.context(bob)) as other:
+    broker = await asyncio.to_thread(
+        mutual, start_broker, signed, tls_client_crl=lists, mqtt_tls_port=0, users_file=nobody
+    )
+    async with (
+        client(broker, signed.context(alice)) as one, client(broker, signed.context(bob)) as other,
+        AsyncExitStack() as stack,
+    ):
         assert (one.code, other.code) == (ACCEPTED, ACCEPTED)
+        pages = [await page(stack, broker, signed.context(each)) for each in (alice, bob)]
+        assert [await each() for each in pages] == [200, 200]
+        late = await not_logged_in(broker, signed.context(alice))
+        stack.callback(late.writer.close)
         write_list(signed, lists, alice)
         await asyncio.to_thread(reload, broker)
         assert (await one.rest())[:3:2] == bytes((0xE0, ReasonCode.NOT_AUTHORIZED))
         other.writer.write(b"\xc0\x00")  # PINGREQ
         await other.answered(0xD0)
+        late.code = ReasonCode.NOT_AUTHORIZED
+        with suppress(OSError, asyncio.IncompleteReadError):  # if it was closed before the broker had read this
+            await late.connect("")
+        assert late.code == ReasonCode.NOT_AUTHORIZED
+        assert [await each() for each in pages] == [401, 200]  # over connections that were there before
     with pytest.raises((OSError, asyncio.IncompleteReadError)):
         async with client(broker, signed.context(alice)):
             pass

@@ -16,7 +16,7 @@ from fanlight_broker.net.handshake import Handshake, HandshakeTurns
 from fanlight_broker.net.proxies import LoopPlain, Proxies
 from fanlight_broker.net.proxy_header import ProxyOrigin
 from fanlight_broker.net.strangers import StrangersNow
-from fanlight_broker.net.tls import Tls
+from fanlight_broker.net.tls import Tls, serial_of
 from fanlight_broker.net.tls_handshake import LoopTls
 
 log: Final = event_log.get("net")
@@ -72,10 +72,11 @@ class TlsServer:
             handshake.abort("the broker stops")
 
     def certified(self, transport: asyncio.BaseTransport | None) -> str:
-        """The name in the client's certificate; "" without one."""
+        """The name in the client's certificate; "" without one, or if it has been revoked since the handshake."""
         if transport is None or self._tls is None:
             return ""
-        return self._tls.name_of(transport.get_extra_info("peercert"))
+        certificate = transport.get_extra_info("peercert")
+        return "" if self._tls.revokes(serial_of(certificate)) else self._tls.name_of(certificate)
 
     def counters(self) -> dict[str, int]:
         return {"http_tls_handshakes_failed": self.failures, "http_tls_handshakes_refused": self.refused}

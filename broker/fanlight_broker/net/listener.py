@@ -12,17 +12,17 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from fanlight_broker import audit, event_log
+from fanlight_broker import event_log
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.connection import ProtocolConnection
 from fanlight_broker.core.deadlines import Deadlines
-from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.limits import StoreDurability
 from fanlight_broker.core.ports import Authenticator, ProtocolCheck, Transport, WrongProtocol
 from fanlight_broker.net.acceptor import Secure, TcpAcceptor, TlsAcceptor
 from fanlight_broker.net.admission import Admission
 from fanlight_broker.net.clock import wall
 from fanlight_broker.net.connection import Connection
+from fanlight_broker.net.credential_ends import FAILED, NOT_VALID, end_expired, end_invalid
 from fanlight_broker.net.handshake import Handshake, HandshakeTimes, HandshakeTurns
 from fanlight_broker.net.proxies import LoopPlain, PollerPlain, Proxies
 from fanlight_broker.net.proxy_header import ProxyOrigin
@@ -328,6 +328,7 @@ class Listener:
             # It stays admitted, and its time limit keeps running.
             handshake.end()
             self._by_handshake[handshake] = connection
+            self._turn_away_if_revoked(connection, protocol)  # its handshake may have begun before the list was read
             return protocol
         refusal = self._admission.refusal(connection.address, self.broker.limits)
         self._admission.admit(connection.address)
@@ -389,16 +390,22 @@ class Listener:
     def _recheck(self, left: list[Connection]) -> None:
         for connection in left[:RECHECKED_PER_TURN]:
             protocol, identity = self._connections.get(connection), connection.identity
-            if protocol is None or identity is None:
+            if protocol is None:
                 continue
-            revoked = self._tls is not None and self._tls.revokes(connection.serial)
-            if revoked or not self.authenticator.stands(identity):
+            if identity is None:  # it has not logged in yet
+                self._turn_away_if_revoked(connection, protocol)
+            elif (self._tls is not None and self._tls.revokes(connection.serial)) \
+                    or not self.authenticator.stands(identity):
                 self.revoked += 1
-                _note_end(connection, protocol, identity, "the credentials are no longer valid")
-                # It may no longer get what is in its outbox.
-                protocol.cut_off("authentication_failed", "these credentials are no longer valid; log in again")
+                end_invalid(connection, protocol, identity)
         if rest := left[RECHECKED_PER_TURN:]:
             asyncio.get_running_loop().call_soon(self._recheck, rest)
+
+    def _turn_away_if_revoked(self, connection: Connection, protocol: ProtocolConnection) -> None:
+        if self._tls is not None and self._tls.revokes(connection.serial):
+            self.revoked += 1
+            self._refusing.add(connection)
+            asyncio.get_running_loop().call_soon(protocol.say_goodbye, FAILED, NOT_VALID)
 
     def certified(self, certificate: Mapping[str, Any] | None) -> tuple[str, int | None]:
         """The name in a client's certificate, and its serial number."""
@@ -413,8 +420,7 @@ class Listener:
             protocol = self._connections.get(connection)
             if protocol is not None:
                 self.expired += 1
-                _note_end(connection, protocol, connection.identity, "the credentials have expired")
-                protocol.cut_off("credentials_expired", "these credentials have expired; log in with new ones")
+                end_expired(connection, protocol)
 
     def _drained(self, outbox: Outbox) -> None:
         """Let the publishers that `outbox` held back continue, in a turn of their own."""
@@ -491,10 +497,3 @@ class Listener:
             "protocol_errors": self.protocol_errors,
             "requests_refused": self.requests_refused + sum(protocol.refused for protocol in live),
         }
-
-
-def _note_end(connection: Connection, protocol: ProtocolConnection, identity: Identity | None, reason: str) -> None:
-    audit.note(
-        "connection_ended", user=identity.user if identity is not None else "", client=protocol.who,
-        address=connection.address, listener=connection.traffic.name, reason=reason,
-    )
