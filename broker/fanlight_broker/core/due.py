@@ -20,6 +20,7 @@ from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.flow import Later
 from fanlight_broker.core.publishing import Direct, Publishing
 from fanlight_broker.core.sessions import Sessions
+from fanlight_broker.core.subscriber import Session
 from fanlight_broker.core.turns import Turns
 from fanlight_broker.wire.outbox import Outbox, Owner
 
@@ -139,7 +140,7 @@ class DueMessages:
 
     def _route(self, delayed: DelayedMessage, now: float) -> bool:
         """Publish it for its publisher: what that does not want back it does not get. False: not now."""
-        session = self._sessions.get(delayed.publisher.name) if delayed.publisher.session else None
+        session = self._session_of(delayed.publisher)
         if session is None or session.client is not None:
             client = session.client if session is not None else None
             outbox = client.outbox if client is not None else self._outbox(delayed.publisher)
@@ -153,6 +154,14 @@ class DueMessages:
             return self._publishing.deliver(delayed, sender, now)
         finally:
             session.window.detach()
+
+    def _session_of(self, publisher: DelayedPublisher) -> Session | None:
+        """None: it had none, or it has ended. Another user may have one of the same name now, and has not said this."""
+        session = self._sessions.get(publisher.name) if publisher.session else None
+        if session is not None and session.subscriber.verified \
+                and session.subscriber.share.root.principal != publisher.share.root.principal:
+            return None
+        return session
 
     def _outbox(self, publisher: DelayedPublisher) -> Outbox:
         """The outbox of a publisher without a session; one that nobody has if its connection has ended."""

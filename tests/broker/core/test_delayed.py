@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.condition import condition_of
 from fanlight_broker.core.delayed import RETRIES_AT_ONCE
 from fanlight_broker.core.errors import InvalidTopic, LimitExceeded, NotPermitted
 from fanlight_broker.core.inspection import BrokerInspection
@@ -195,6 +196,18 @@ def test_what_the_publisher_does_not_want_back_it_does_not_get() -> None:
     world.later(1)
     assert world.reader.got() == ["t b 1"]
     assert world.connect("mine", expiry=60.0, clean_start=False).got() == []
+
+
+def test_a_delayed_message_is_not_by_another_user_who_has_the_name_of_the_session_now() -> None:
+    world = Delaying()
+    mallory = world.connect("pump7", user="mallory", verified=True, expiry=60.0)
+    delay(world, mallory, "t", "a", 5)
+    mallory.leave(expiry=0.0)
+    alice = world.connect("pump7", user="alice", verified=True)
+    alice.subscribe("t", no_local=True)
+    world.reader.subscribe("t", condition=condition_of("$user = 'alice'"))
+    world.later(5)
+    assert (alice.got(), world.reader.got()) == (["t a 0"], [])
 
 
 def test_a_mark_is_checked_when_the_message_is_accepted() -> None:
