@@ -9,6 +9,7 @@ This file ends where asyncio ends.
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Mapping
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from fanlight_broker import event_log
@@ -243,12 +244,13 @@ class Connection(asyncio.BufferedProtocol):
     def authenticate(self, user: str | None, password: str | None, client: str = "") -> Identity | None:
         if self.owner.refuses(self):
             return None  # its GOODBYE comes in the next turn, and a HELLO may be here before
-        self.identity = self.owner.authenticator.identify(
+        identity = self.owner.authenticator.identify(
             user, password, certified=self.certified, address=self.address, client=client,
             protocol=self.traffic.protocol, listener=self.traffic.name,
         )
-        if self.identity is not None:
-            return self.identity
+        if identity is not None:
+            self.identity = identity
+            return identity
         self._login = asyncio.get_running_loop().create_task(self._authenticate(user, password, client))
         return None
 
@@ -303,9 +305,11 @@ class Connection(asyncio.BufferedProtocol):
             self._login = asyncio.get_running_loop().create_task(self._step(exchange, data))
 
     def _identified(self, identity: Identity) -> None:
-        self.identity = identity
+        before, self.identity = self.identity, identity
         if identity.expires is not None:
             self.owner.expires(self, identity.expires)
+        elif before is not None:  # it has shown others, which do not expire, in place of those
+            self.owner.expires(self, inf)
 
     def close(self, reason: str = "") -> None:
         self.close_reason = reason or "closed by the broker"

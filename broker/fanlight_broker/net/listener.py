@@ -45,7 +45,7 @@ TICK_SECONDS: Final = 0.25  # the precision of the time limits
 LOOKED_AT_PER_TICK: Final = 2_000  # connections whose idle time is checked in one tick: bounds it to a few ms
 RECHECKED_PER_TURN: Final = 100  # connections, at about 20 µs each
 LOOK: Final = 32  # connections between two readings of the clock
-EXPIRED_PER_TICK: Final = 100  # connections whose credentials have expired; the others in the next tick
+EXPIRED_PER_TURN: Final = 100  # connections whose credentials have expired
 BACKLOG: Final = 4_096  # connections that wait to be accepted, in the kernel
 
 ProtocolFactory = Callable[[Broker, Transport, ReceiveBuffer, float], ProtocolConnection]
@@ -416,11 +416,12 @@ class Listener:
         self._expiring.set(connection, at)
 
     def _end_the_expired(self) -> None:
-        for connection in self._expiring.due(self._wall_clock(), EXPIRED_PER_TICK):
-            protocol = self._connections.get(connection)
-            if protocol is not None:
+        for number, connection in enumerate(self._expiring.due(self._wall_clock(), EXPIRED_PER_TURN), 1):
+            if (protocol := self._connections.get(connection)) is not None:
                 self.expired += 1
                 end_expired(connection, protocol)
+            if number == EXPIRED_PER_TURN:
+                self.broker.turns.later(self._end_the_expired)
 
     def _drained(self, outbox: Outbox) -> None:
         """Let the publishers that `outbox` held back continue, in a turn of their own."""

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from time import time
+from unittest.mock import patch
 
 import jwt
 
@@ -35,6 +36,8 @@ from tests.system.test_amqp_logins import plain
 from tests.system.test_transports import give_up
 from tests.system.wire import WAIT_SECONDS, Peer, Type, hello
 
+# Of `bench`, at the lowest costs.
+HASH = "$argon2id$v=19$m=8,t=1,p=1$gDnodGgh1O8$OaW326IhCPEmFlsDPWltcg"
 SECRET = b"0123456789abcdef0123456789abcdef"
 MQTT: ProtocolFactory = partial(MqttConnection, MqttOptions(), Counts())
 
@@ -56,7 +59,10 @@ async def listening(folder: Path, protocol: ProtocolFactory) -> AsyncIterator[tu
     loop, wall = asyncio.get_running_loop(), Wall()
     broker = Broker(Limits(), lambda: loop.call_soon(flusher.flush), loop.call_soon, clock=monotonic)
     flusher = Flusher(broker.ledger, give_up)
-    authenticator = PasswordAuthenticator(Credentials(tokens=TokenRules(folder / "secret")))
+    (folder / "passwords").write_text(f"alice:{HASH}\n")
+    authenticator = PasswordAuthenticator(
+        Credentials(tokens=TokenRules(folder / "secret"), password_file=folder / "passwords")
+    )
     listener = Listener(
         "any", broker, protocol, authenticator, clock=monotonic, shared=ReceiveBuffer(), wall_clock=wall
     )
@@ -80,6 +86,23 @@ async def test_a_native_connection_ends_when_its_token_does_and_no_other_does(tm
             assert (await one.frame())[:2] == [Type.GOODBYE, "credentials_expired"]
             await other.settle()
         assert listener.counters()["connections_expired"] == 1
+
+
+async def test_many_that_expire_together_end_some_in_a_turn_and_wait_for_no_tick(tmp_path: Path) -> None:
+    async with (
+        listening(tmp_path, NativeConnection) as (listener, wall, port),
+        await Peer.open(port) as one, await Peer.open(port) as other,
+    ):
+        for peer in (one, other):
+            await peer.send(hello(password=wall.token(1000)))
+            assert (await peer.frame())[0] == Type.WELCOME
+        with patch("fanlight_broker.net.listener.EXPIRED_PER_TURN", 1):
+            wall.now += 2000
+            listener._end_the_expired()
+            assert listener.expired == 1
+            for _ in range(3):
+                await asyncio.sleep(0)
+            assert listener.expired == 2
 
 
 async def mqtt_ends(tmp_path: Path, version: Version) -> bytes:
@@ -114,6 +137,12 @@ async def test_an_amqp_connection_ends_with_the_token_that_it_has_got_last(tmp_p
         wall.now += 2000
         listener._end_the_expired()
         assert listener.expired == 0
+        assert await client.ask(amqp.ConnectionUpdateSecret(b"bench", "")) == amqp.ConnectionUpdateSecretOk()
+        wall.now += 50_000
+        listener._end_the_expired()
+        assert listener.expired == 0  # a password does not expire
+        secret = wall.token(1000).encode()
+        assert await client.ask(amqp.ConnectionUpdateSecret(secret, "")) == amqp.ConnectionUpdateSecretOk()
         wall.now += 5000
         listener._end_the_expired()
         assert (await client.method()).reply_code == ReplyCode.CONNECTION_FORCED
