@@ -154,6 +154,8 @@ class AmqpChannel:
                 transaction.refused |= not kept
             elif transaction.answers:
                 self.consumers.commit(transaction.answers.popleft(), now)
+                if self.connection.at_work is not None:
+                    return True  # it takes several turns: the rest of the commit comes behind that
             else:
                 break
         else:

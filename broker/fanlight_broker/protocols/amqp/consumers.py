@@ -4,10 +4,10 @@ A delivery's tag counts on the channel; `ChannelTags` has whose it is, and the l
 alone. basic.get is a consumer, too, which is open for one message at a time and counts for nobody.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from math import inf
-from typing import Any, Final
+from typing import Final
 
 from fanlight_broker import event_log
 from fanlight_broker.core.errors import FanlightError
@@ -15,6 +15,7 @@ from fanlight_broker.protocols.amqp import basic_methods as basic
 from fanlight_broker.protocols.amqp.channel_consumer import ChannelConsumer, ConsumerEnd
 from fanlight_broker.protocols.amqp.channel_tags import ChannelTags
 from fanlight_broker.protocols.amqp.content_frames import DeliverWriter, get_writer
+from fanlight_broker.protocols.amqp.deliveries import GIVEN_AT_ONCE, counts_of, in_pieces, newest_first
 from fanlight_broker.protocols.amqp.delivery_times import DeliveryTimes
 from fanlight_broker.protocols.amqp.direct_reply import DIRECT_REPLY, DirectReplies
 from fanlight_broker.protocols.amqp.errors import AmqpError
@@ -27,7 +28,7 @@ from fanlight_broker.protocols.amqp.prefetch import (
     Delivery,
     NoChannelPrefetch,
 )
-from fanlight_broker.protocols.amqp.queue_arguments import Asked, InvalidArgument, whole
+from fanlight_broker.protocols.amqp.queue_arguments import Asked, rank_of
 from fanlight_broker.protocols.amqp.queue_methods import generated
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 from fanlight_broker.protocols.amqp.sides import ChannelSide
@@ -46,9 +47,7 @@ from fanlight_broker.wire.operating import read_soon
 
 log: Final = event_log.get("amqp")
 
-RANK_MOST: Final = 2**31 - 1  # x-priority of a consumer
 LAST_TAG: Final = 2**64 - 1
-GIVEN_AT_ONCE: Final = 256  # deliveries given back between two looks at the time: some 0.3 ms
 
 
 class ChannelConsumers:
@@ -127,7 +126,7 @@ class ChannelConsumers:
         if len(self) >= CONSUMERS_MAX:
             raise AmqpError(ReplyCode.PRECONDITION_FAILED, f"a channel has at most {CONSUMERS_MAX} consumers")
         queue = self.replies.begin(method, now) if answers else self._channel.queue(method.queue)
-        rank = rank_of(method.arguments.get("x-priority", 0), method.queue)
+        rank = rank_of(Asked(method.queue, ROOT_VHOST, method.arguments))
         if queue.exclusive_consumer or (method.exclusive and (queue.consumers or queue.work.inside.single)):
             raise AmqpError(
                 ReplyCode.ACCESS_REFUSED, f"queue '{queue.work.name}' in vhost '{ROOT_VHOST}' in exclusive use"
@@ -252,7 +251,8 @@ class ChannelConsumers:
     def _forget_lost(self) -> None:
         """In one pass, for all consumers that have gone in a turn."""
         self._forgetting = False
-        self._together.freed(self.tags.take_all_but(self._by_number))
+        for number, _ in self.tags.take_all_but(self._by_number):
+            self._together.freed(number)
         if self._channel.is_open:
             self._together.settle(self._broker.ledger.now)
             self._broker.finish()
@@ -363,21 +363,20 @@ class ChannelConsumers:
     # -- acknowledgements -------------------------------------------------------------------------------------------
 
     def acknowledge(self, method: basic.BasicAck, now: float) -> None:
-        if not self._kept(None, method.delivery_tag, multiple=method.multiple):
-            taken = self._taken(method.delivery_tag, multiple=method.multiple)
-            self._acknowledge(taken, now, multiple=method.multiple)
+        tag, multiple = method.delivery_tag, method.multiple
+        if not self._kept(None, tag, multiple=multiple) and self._is_known(tag, multiple=multiple):
+            found = self.tags.counts_up_to(tag, take=True) if multiple else counts_of([self.tags.take(tag)])
+            self._acknowledge(found, now, multiple=multiple)
 
-    def _acknowledge(self, taken: list[Delivery], now: float, *, multiple: bool) -> None:
-        self._together.freed(taken)
-        last: dict[int, int] = {}
-        for number, tag in taken:
-            last[number] = max(last.get(number, 0), tag)
-        for number, tag in last.items():
+    def _acknowledge(self, found: Mapping[int, tuple[int, int]], now: float, *, multiple: bool) -> None:
+        """found: of each consumer its last delivery, and how many."""
+        for number, (tag, count) in found.items():
+            self._together.freed(number, count)
             consumer = self._by_number.get(number)
             if consumer is None:
                 continue
             if consumer.stream is not None:
-                consumer.stream.acknowledged(sum(each == number for each, _ in taken))
+                consumer.stream.acknowledged(count)
             elif multiple:
                 consumer.window.acknowledge_up_to(tag, now)
             else:
@@ -387,12 +386,20 @@ class ChannelConsumers:
 
     def reject(self, method: basic.BasicReject, now: float) -> None:
         if not self._kept(method.requeue, method.delivery_tag, multiple=False):
-            self._give_back(self._taken(method.delivery_tag, multiple=False), requeue=method.requeue)
+            self._refuse(method.delivery_tag, multiple=False, requeue=method.requeue)
 
     def refuse(self, method: basic.BasicNack, now: float) -> None:
         if not self._kept(method.requeue, method.delivery_tag, multiple=method.multiple):
-            taken = self._taken(method.delivery_tag, multiple=method.multiple)
-            self._give_back(taken, requeue=method.requeue)
+            self._refuse(method.delivery_tag, multiple=method.multiple, requeue=method.requeue)
+
+    def _refuse(self, tag: int, *, multiple: bool, requeue: bool) -> None:
+        if not self._is_known(tag, multiple=multiple):
+            return
+        if multiple:
+            self._give_back(self.tags.counts_up_to(tag), newest_first(self.tags, tag), requeue=requeue)
+        else:
+            taken = [self.tags.take(tag)]
+            self._give_back(counts_of(taken), in_pieces(taken), requeue=requeue)
 
     # -- in a transaction -------------------------------------------------------------------------------------------
 
@@ -400,16 +407,21 @@ class ChannelConsumers:
         """Keep it for the commit, if the channel has transactions. Raises AmqpError 406."""
         if self.transaction is None:
             return False
-        tags = self.tags.up_to(tag) if multiple else [tag] if tag in self.tags else []
-        taken = self._taken(tag, multiple=multiple)
-        self.transaction.keep(HeldAnswer(requeue, multiple, tags, taken))
+        if self._is_known(tag, multiple=multiple):
+            tags = self.tags.up_to(tag) if multiple else [tag]
+            counts = self.tags.counts_up_to(tag) if multiple else {}
+            taken = self.tags.take_up_to(tag) if multiple else [self.tags.take(tag)]
+            held = HeldAnswer(requeue, multiple, tags, taken, counts or counts_of(taken))
+        else:
+            held = HeldAnswer(requeue, multiple, [], [], {})
+        self.transaction.keep(held)
         return True
 
     def commit(self, answer: HeldAnswer, now: float) -> None:
         if answer.requeue is None:
-            self._acknowledge(answer.deliveries, now, multiple=answer.multiple)
+            self._acknowledge(answer.counts, now, multiple=answer.multiple)
         else:
-            self._give_back(answer.deliveries, requeue=answer.requeue, at_once=True)
+            self._give_back(answer.counts, in_pieces(answer.deliveries), requeue=answer.requeue)
 
     def roll_back(self, answers: list[HeldAnswer]) -> None:
         """The tags may be used again."""
@@ -422,28 +434,24 @@ class ChannelConsumers:
             raise AmqpError(ReplyCode.NOT_IMPLEMENTED, "requeue=false")
         if isinstance(method, basic.BasicRecover):
             self._channel.answer(method, basic.BasicRecoverOk())
-        self._give_back(self._taken(0, multiple=True), requeue=True)
+        self._refuse(0, multiple=True, requeue=True)
 
-    def _taken(self, tag: int, *, multiple: bool) -> list[tuple[int, int]]:
-        """Deliveries (consumer, tag of the queue) that are dealt with now, oldest first. Raises AmqpError 406."""
-        if not multiple or tag:
-            if tag not in self.tags:
-                if 0 < tag <= self._lost_up_to and not multiple:
-                    return []
-                if not (multiple and 0 < tag <= self._lost_up_to):
-                    raise AmqpError(ReplyCode.PRECONDITION_FAILED, f"unknown delivery tag {tag}")
-            elif not multiple:
-                return [self.tags.take(tag)]
-        return self.tags.take_up_to(tag)
+    def _is_known(self, tag: int, *, multiple: bool) -> bool:
+        """False: it was of a consumer that has gone. Raises AmqpError 406."""
+        if tag in self.tags or (multiple and not tag):
+            return True
+        if 0 < tag <= self._lost_up_to:
+            return multiple  # those before it may be of others
+        raise AmqpError(ReplyCode.PRECONDITION_FAILED, f"unknown delivery tag {tag}")
 
-    def _give_back(self, taken: list[Delivery], *, requeue: bool, at_once: bool = False) -> None:
+    def _give_back(
+        self, found: Mapping[int, tuple[int, int]], pieces: Iterable[list[Delivery]], *, requeue: bool
+    ) -> None:
         """The newest first: each goes in front of those behind it. Meanwhile their consumers get nothing.
 
         A channel may have taken 10,000 for each of its consumers: as many as fit into a turn, the others in the next
         ones, before anything else of this client.
         """
-        self._together.freed(taken)
-        found = dict.fromkeys(number for number, _ in taken)
         touched = {number: self._by_number[number] for number in found if number in self._by_number}
         for consumer in touched.values():
             if consumer.stream is not None:
@@ -451,42 +459,35 @@ class ChannelConsumers:
         paused = [each for each in touched.values() if each.window.open]
         for consumer in paused:
             consumer.inside.pause(consumer.window)
-        steps = self._giving_back(taken, touched, paused, requeue=requeue)
-        if at_once or len(taken) <= GIVEN_AT_ONCE:
+        steps = self._giving_back(pieces, touched, paused, requeue=requeue)
+        if sum(count for _, count in found.values()) <= GIVEN_AT_ONCE:
             for _ in steps:
                 pass
         else:
             self._connection.go_through(steps)
 
     def _giving_back(
-        self, taken: list[Delivery], touched: dict[int, ChannelConsumer], paused: list[ChannelConsumer], *,
+        self, pieces: Iterable[list[Delivery]], touched: dict[int, ChannelConsumer], paused: list[ChannelConsumer], *,
         requeue: bool,
     ) -> Iterator[None]:
         ledger = self._broker.ledger
-        for count, (number, tag) in enumerate(reversed(taken), 1):
-            consumer = touched.get(number)
-            if consumer is None:
-                pass
-            elif requeue:
-                consumer.inside.refuse(consumer.window, tag, 0.0, ledger.now)
-            else:
-                consumer.inside.reject(consumer.window, tag, ledger.now)
-            if count % GIVEN_AT_ONCE == 0:
-                yield
+        for piece in pieces:
+            for number, tag in piece:
+                self._together.freed(number)
+                consumer = touched.get(number)
+                if consumer is None:
+                    pass
+                elif requeue:
+                    consumer.inside.refuse(consumer.window, tag, 0.0, ledger.now)
+                else:
+                    consumer.inside.reject(consumer.window, tag, ledger.now)
+            yield
         for consumer in paused:
             if not consumer.window.ended and (consumer.automatic or not self._together.full):
                 consumer.inside.begin(consumer.window, ledger.now)
+                yield
         for number, consumer in touched.items():
             if self._by_number.get(number) is consumer:  # it may have gone meanwhile
                 self._drop_idle(consumer, ledger.now)
         if self._channel.is_open:
             self._together.settle(ledger.now)
-
-
-def rank_of(priority: Any, queue: str) -> int:
-    """A consumer's, of its argument x-priority. Raises AmqpError 406."""
-    try:
-        wanted = whole(priority)
-    except InvalidArgument as error:
-        raise Asked(queue, ROOT_VHOST, {}).refuse("x-priority", f": {error}") from error
-    return max(-RANK_MOST, min(wanted, RANK_MOST))

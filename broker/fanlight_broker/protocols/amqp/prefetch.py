@@ -5,7 +5,7 @@
 Deliveries of basic.get, and what is acknowledged by being sent, do not count.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from fanlight_broker.protocols.amqp.channel_consumer import ChannelConsumer
@@ -42,10 +42,10 @@ class ChannelPrefetch:
             if consumer.core is not None and not consumer.automatic:
                 consumer.inside.pause(consumer.window)
 
-    def freed(self, deliveries: Iterable[Delivery]) -> None:
-        """These are dealt with; `settle` follows."""
-        if self._tags.most:
-            self._tags.held -= sum(number < GETTERS for number, _ in deliveries)
+    def freed(self, number: int, count: int = 1) -> None:
+        """Deliveries of a consumer are dealt with; `settle` follows."""
+        if self._tags.most and number < GETTERS:
+            self._tags.held -= count
 
     def settle(self, now: float) -> None:
         """Let the consumers go on if there is room, in turn."""
@@ -67,7 +67,7 @@ class NoChannelPrefetch:
     __slots__ = ()
     full: Final = False
 
-    def freed(self, deliveries: Iterable[Delivery]) -> None: ...
+    def freed(self, number: int, count: int = 1) -> None: ...
 
     def settle(self, now: float) -> None: ...
 

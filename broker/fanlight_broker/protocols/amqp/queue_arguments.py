@@ -20,6 +20,7 @@ from fanlight_broker.protocols.amqp.field_table import INT32, Timestamp
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 
 PRIORITIES_MAX: Final = 10  # of the core: 0 to 9
+RANK_MOST: Final = 2**31 - 1  # x-priority of a consumer
 PRIORITY_ARGUMENT_MAX: Final = 255
 MILLISECONDS_MAX: Final = 2**32 - 1
 LISTED_MAX: Final = 32  # arguments of a queue in its views
@@ -266,3 +267,12 @@ def options_of(known: Mapping[str, Any], *, durable: bool) -> QueueOptions:
 def at_least_one(value: int | None) -> int | None:
     """A queue of the core has room for one message; RabbitMQ's may have room for none."""
     return max(value, 1) if value is not None else None
+
+
+def rank_of(asked: Asked) -> int:
+    """A consumer's, of its argument x-priority. Raises AmqpError 406."""
+    try:
+        wanted = whole(asked.arguments.get("x-priority", 0))
+    except InvalidArgument as error:
+        raise asked.refuse("x-priority", f": {error}") from error
+    return max(-RANK_MOST, min(wanted, RANK_MOST))

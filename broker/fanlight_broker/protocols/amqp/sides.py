@@ -1,7 +1,7 @@
 """What the parts of a channel need of their channel, and a channel of its connection: they do not import these."""
 
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 from fanlight_broker.core.namespace import Namespace
 from fanlight_broker.core.subscriber import Client, Subscriber
@@ -28,6 +28,7 @@ class ConnectionSide(Protocol):
     done: bool
     kombu: bool
     wants_cancels: bool
+    at_work: Iterator[Any] | None
 
     @property
     def vhost(self) -> Vhost: ...

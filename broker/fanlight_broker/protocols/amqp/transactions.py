@@ -39,12 +39,15 @@ class HeldMessage(NamedTuple):
 
 
 class HeldAnswer(NamedTuple):
-    """What a client does with deliveries. requeue: None for an acknowledgement. tags: of the channel."""
+    """What a client does with deliveries. requeue: None for an acknowledgement. tags: of the channel. counts: as
+    ChannelTags.counts_up_to.
+    """
 
     requeue: bool | None
     multiple: bool
     tags: list[int]
     deliveries: list[Delivery]
+    counts: dict[int, tuple[int, int]]
 
     @property
     def nbytes(self) -> int:

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from fanlight_broker.protocols.amqp.channel_tags import ChannelTags
 from fanlight_broker.protocols.amqp.content_frames import DeliverWriter
+from fanlight_broker.protocols.amqp.deliveries import counts_of
 from fanlight_broker.protocols.amqp.fields import SYNTAX, pack_fields
 from fanlight_broker.protocols.amqp.format import FORMAT, AmqpDeliveryFormat
 from fanlight_broker.protocols.amqp.options import GETTERS
@@ -49,7 +50,9 @@ class Deliveries:
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["deliver"] * 4 + ["take", "take up to", "take all but", "put back", "clear"]),
+        st.sampled_from([
+            *["deliver"] * 4, "take", "take up to", "take newest", "take counted", "take all but", "put back", "clear",
+        ]),
         st.integers(0, 40),
     ),
     max_size=60,
@@ -71,6 +74,13 @@ def test_deliveries_are_those_of_a_dict(steps: list[tuple[str, int]]) -> None:
             assert tags.take(tag) == oracle.pop(tag)
         elif what == "take up to" and wanted and count:
             assert tags.take_up_to(count) == [oracle.pop(tag) for tag in wanted]
+        elif what == "take newest":
+            newest = wanted[::-1][: count % 5 + 1]
+            assert tags.counts_up_to(count) == counts_of(oracle[tag] for tag in (wanted if count else oracle))
+            taken, last = tags.take_newest(count, count % 5 + 1)
+            assert (taken, last) == ([oracle.pop(tag) for tag in newest], newest[-1] if newest else count)
+        elif what == "take counted" and wanted and count:
+            assert tags.counts_up_to(count, take=True) == counts_of([oracle.pop(tag) for tag in wanted])
         elif what == "take all but":
             number = NUMBERS[count % len(NUMBERS)]
             lost = [tag for tag, (of, _) in oracle.items() if of != number]

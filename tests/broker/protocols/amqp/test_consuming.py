@@ -7,7 +7,7 @@ import pytest
 from fanlight_broker.protocols.amqp import basic_methods as basic
 from fanlight_broker.protocols.amqp import connection_methods as first
 from fanlight_broker.protocols.amqp import entity_methods as entity
-from fanlight_broker.protocols.amqp.consumers import GIVEN_AT_ONCE
+from fanlight_broker.protocols.amqp.deliveries import GIVEN_AT_ONCE
 from fanlight_broker.protocols.amqp.methods import AnyMethod, method_frame
 from fanlight_broker.wire.named_queue import NamedQueue
 from tests.broker.protocols.amqp.world import PLAIN, Got, Peer, World

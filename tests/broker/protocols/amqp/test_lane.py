@@ -140,6 +140,8 @@ def confirmed(peer: Peer) -> Iterator[object]:
             yield from range(last + 1 if got.method.multiple else tag, tag + 1)
             last = tag
         else:
+            if isinstance(got.method, basic.BasicNack):
+                last = got.method.delivery_tag  # an ack of several that follows is of those behind it
             yield got
 
 

@@ -1,5 +1,6 @@
 """Transactions (1.9): select, commit, rollback."""
 
+from itertools import count
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from fanlight_broker.protocols.amqp import basic_methods as basic
 from fanlight_broker.protocols.amqp import connection_methods as first
 from fanlight_broker.protocols.amqp import entity_methods as entity
+from fanlight_broker.protocols.amqp.deliveries import GIVEN_AT_ONCE
 from fanlight_broker.protocols.amqp.methods import method_frame
 from fanlight_broker.protocols.amqp.transactions import STEPS_MAX
 from tests.broker.protocols.amqp.world import KIB, Got, Peer, World, published
@@ -186,6 +188,31 @@ def test_a_long_commit_goes_on_in_later_turns_and_answers_once(world: World, pee
     assert peer.counts() == (500, 0)
 
 
+def test_a_commit_that_gives_many_back_takes_several_turns(world: World, peer: Peer) -> None:
+    for number in range(600):
+        peer.publish("q", b"%d" % number)
+    commit(peer)
+    peer.consume()
+    peer.say(basic.BasicNack(0, True, True))
+    peer.publish("q", b"new")
+    seconds = count(2_000)
+    world.broker.ledger.clock = lambda: float(next(seconds))
+    world.broker.ledger.turn_ends = 0.0  # each look at the time says that the turn is over
+    peer._sent.append(method_frame(1, COMMIT) + method_frame(1, first.ChannelFlow(True)))
+    peer.deliver()
+    inside = world.broker.queues.find("q").inside
+    waiting = []
+    while world.soon and GIVEN_AT_ONCE not in waiting:
+        world.soon.popleft()()
+        waiting.append(len(inside.queue))
+    assert GIVEN_AT_ONCE in waiting
+    world.turn()
+    came = peer.got()
+    assert sorted(int(each.body) for each in came if each.body and each.body != b"new") == [*range(600)]
+    assert [each.method for each in came if not each.body] == [entity.TxCommitOk(), first.ChannelFlowOk(True)]
+    assert b"new" in [each.body for each in came]
+
+
 def test_a_commit_in_place_of_a_content_is_505(peer: Peer) -> None:
     peer.say(basic.BasicPublish(routing_key="q"))
     peer.say(COMMIT)
@@ -220,15 +247,15 @@ class CountedTags:
 
 def test_a_rollback_of_many_acknowledgements_puts_all_tags_back_in_one_step(world: World, peer: Peer) -> None:
     """Each call goes over all tags of the channel: one for each acknowledgement takes minutes."""
-    count = 300
-    for number in range(count):
+    many = 300
+    for number in range(many):
         peer.publish("q", b"%d" % number)
     commit(peer)
     peer.consume()
     (channel,) = peer.protocol._channels.values()
     counted = CountedTags(channel.consumers.tags)
     channel.consumers.tags = counted  # type: ignore[assignment]
-    for tag in range(count, 0, -1):
+    for tag in range(many, 0, -1):
         peer.say(basic.BasicNack(tag, False, False))
     assert peer.ask(ROLLBACK) == entity.TxRollbackOk()
     assert counted.put_backs == 1
