@@ -179,11 +179,14 @@ def test_what_the_command_refuses_has_its_exit_code_and_says_what_to_do(command:
 
 def test_a_message_that_nobody_would_get_is_not_moved(command: Command) -> None:
     assert command("queue", "add", "cli-letters", "cli.letters")[0] == 0
-    assert command("pub", "cli.letters", "x", "--receipt", "--header", "x-death-topic=cli.gone")[0] == 0
+    assert command("queue", "add", "cli-died", "cli.died", "--dead-letter", "cli.letters")[0] == 0
+    headers = "--header", "x-death-topic=cli.gone", "--header", "x-death-queue=cli-died"
+    assert command("pub", "cli.letters", "x", "--receipt", *headers)[0] == 0
     code, out, said = command("queue", "move", "cli-letters", "--topic")
     assert (code, out) == (1, "0 messages moved\n")
     assert said.startswith("fanlight queue: stopped: nobody is subscribed to 'cli.gone'")
     assert command("queue", "rm", "cli-letters", "--force")[1] == "'cli-letters' is removed, with 1 message\n"
+    assert command("queue", "rm", "cli-died")[0] == 0
 
 
 def test_the_help_of_each_command_teaches_by_example(command: Command) -> None:

@@ -38,13 +38,23 @@ LetterMaker = Callable[[DeadMessage], Publication | None]
 
 
 class Burial:
-    """wall: seconds since 1970; without one, the time of the broker's clock."""
+    """wall   seconds since 1970; without one, the time of the broker's clock
+    queue  that has a name
+    """
 
-    def __init__(self, publishing: Publishing, wall: Callable[[], float] | None) -> None:
+    def __init__(
+        self, publishing: Publishing, wall: Callable[[], float] | None, queue: Callable[[str], WorkQueue | None]
+    ) -> None:
         self.dead = self.refused = 0
         self.owners: dict[str, LetterMaker] = {}
         self._publishing = publishing
         self._wall = wall
+        self._queue = queue
+
+    def letters_of(self, name: str) -> tuple[bytes, str] | None:
+        """The dead-letter topic of a queue, if it is there and has one."""
+        queue = self._queue(name)
+        return None if queue is None else queue.options.dead_letter
 
     def bury_some(self, queue: WorkQueue, now: float) -> None:
         """Publish the first dead letters of a queue."""
@@ -62,7 +72,7 @@ class Burial:
             if make is not None:
                 publication = make(DeadMessage(message, queue, DISCARDS[why], wall))
             else:
-                letter = dead_letter(message, (topic, syntax), queue.name, why, attempts, wall)
+                letter = dead_letter(message, (topic, syntax), queue.name, why, attempts, wall, self.letters_of)
                 publication = Publication(letter, queue.subscriber, ruled=False) if letter is not None else None
             if publication is None:
                 self.refused += 1

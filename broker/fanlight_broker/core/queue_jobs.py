@@ -241,7 +241,10 @@ class Move:
 
     def _publish(self, message: Message, now: float) -> str | None:
         jobs = self._jobs
-        letter = revived(message)
+        try:
+            letter = revived(message, jobs.queues.burial.letters_of)
+        except Unsupported as error:
+            return error.text
         if letter is None:
             return "the oldest message has too many headers to be published again; consume it"
         origin = self._source.inside.origin

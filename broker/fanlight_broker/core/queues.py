@@ -74,7 +74,7 @@ class Queues:
         self.limits = limits
         self.journal: Journal = NO_JOURNAL
         self.expired = 0
-        self.burial = Burial(publishing, wall)
+        self.burial = Burial(publishing, wall, self.get)
         self._subscribing = subscribing
         self._publishing = publishing
         self._shares = subscribing.shares

@@ -249,11 +249,35 @@ def test_dead_letters_go_back_to_the_topics_where_they_were_published(world: Wor
     assert again[0][6]["x-death-count"] == 1  # a loop ends, because its deaths are counted on
 
 
+def died_in(queue: str, topic: str) -> dict[str, Any]:
+    """Headers of a dead letter."""
+    return {"x-death-queue": queue, "x-death-topic": topic}
+
+
+def test_who_publishes_to_a_queue_does_not_say_where_its_messages_are_published_again(world: World) -> None:
+    worker, operator, other = world.connect(), world.connect(), world.connect()
+    add(operator, "billing", "orders.#", dead_letter="dead.orders")
+    consume(worker, "billing")
+    add(operator, "dead", "dead.#")
+    other.say(6, None, 1, "secret")
+    for queue in ("billing", "dead", "none"):
+        operator.send(publish("orders.eu", queue.encode(), died_in(queue, "secret")))
+    kill_all(world, worker)
+    operator.send(publish("dead.x", b"not dead", died_in("billing", "secret")))
+    assert done(operator, "move", name="dead", count=3) == {"messages": 3, "stopped": None}
+    again = [each for each in worker.frames() if each[0] == DELIVERY]
+    assert [(each[4], each[6]["x-death-topic"]) for each in again] == [("orders.eu", "orders.eu")] * 3
+    assert "by name" in done(operator, "move", name="dead")["stopped"]
+    assert payloads(operator, "dead") == [b"not dead"]
+    assert other.frames() == []
+
+
 def test_a_message_that_nobody_would_get_stays(world: World) -> None:
     operator = world.connect()
     add(operator, "dead", "dead.#")
+    add(operator, "gone", "unused", dead_letter="dead.x")
     for n in range(3):
-        operator.send(publish("dead.x", b"%d" % n, {"x-death-topic": "orders.eu" if n else "other"}))
+        operator.send(publish("dead.x", b"%d" % n, died_in("gone", "orders.eu" if n else "other")))
     other = world.connect()
     other.say(6, None, 1, "other")
     result = done(operator, "move", name="dead")
@@ -270,7 +294,8 @@ def test_a_message_for_which_there_is_no_room_stays(world: World, overflow: str,
     operator = world.connect()
     add(operator, "billing", messages_max=1, overflow=overflow)
     add(operator, "dead", "dead.#")
-    operator.send(*(publish("dead.x", b"%d" % n, {"x-death-topic": "orders.eu"}) for n in range(3)))
+    add(operator, "gone", "unused", dead_letter="dead.x")
+    operator.send(*(publish("dead.x", b"%d" % n, died_in("gone", "orders.eu")) for n in range(3)))
     result = done(operator, "move", name="dead")
     assert result["messages"] == 1
     assert words in result["stopped"]
@@ -280,7 +305,8 @@ def test_a_message_for_which_there_is_no_room_stays(world: World, overflow: str,
 def test_a_message_that_its_mover_must_not_publish_stays(world: World) -> None:
     operator = world.connect()
     add(operator, "dead", "dead.#")
-    operator.send(publish("dead.x", b"0", {"x-death-topic": "$SYS.load"}))
+    add(operator, "gone", "unused", dead_letter="dead.x")
+    operator.send(publish("dead.x", b"0", died_in("gone", "$SYS.load")))
     result = done(operator, "move", name="dead")
     assert result["messages"] == 0
     assert "$SYS" in result["stopped"]
