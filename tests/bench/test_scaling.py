@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 pytest.importorskip("fanlight_bench.load.generator", reason="needs epoll")
-from fanlight_bench.launch import Broker
 from fanlight_bench.load import spelling
 from fanlight_bench.load.run import run
 from fanlight_bench.load.scenario import Background, Scenario
@@ -19,6 +18,7 @@ from fanlight_bench.scaling import curves, document
 from fanlight_bench.scaling.__main__ import FAULTY, NO_SERVER, OK, WRONG, main
 from fanlight_bench.scaling.curves import PROTOCOLS, QUICK, SIZES, points
 from fanlight_bench.scaling.measure import Misrouted, ScalingPlan, TooFewFiles, allow_files, held, measure
+from tests.conftest import TestBroker
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -69,7 +69,7 @@ def test_something_that_comes_to_the_filters_of_others_is_seen() -> None:
     topic = "a/topic/of/theirs"
     theirs = Background(2, 1, ("a/topic/{i}/#", "a/+/of/theirs"))
     others = Scenario("others", "others", "nobody/publishes", publishers=0, subscribers=0, background=theirs)
-    with Broker() as broker:
+    with TestBroker() as broker:
         for url in (broker.url, f"mqtt://127.0.0.1:{broker.mqtt_port}"):
             with pytest.raises(Misrouted, match="got something"), held(others, url, [broker.pid]):
                 assert run(Scenario("load", "load", topic), url, duration=0.05, warmup=0.0).delivered

@@ -6,7 +6,7 @@ from paho.mqtt.client import CallbackAPIVersion, Client, MQTTMessage, MQTTv5
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from fanlight_bench.launch import Broker
+from tests.conftest import TestBroker
 
 PATIENCE = 60  # times that a client waits for up to a second for what should come at once
 
@@ -14,7 +14,7 @@ PATIENCE = 60  # times that a client waits for up to a second for what should co
 class Reader:
     """A client whose session is kept, run by hand until something has come."""
 
-    def __init__(self, broker: Broker, name: str, *, expiry: int = 3_600) -> None:
+    def __init__(self, broker: TestBroker, name: str, *, expiry: int = 3_600) -> None:
         self.got: list[str] = []
         self.present: bool | None = None
         self.acknowledged = 0
@@ -66,7 +66,7 @@ class Reader:
 
 
 def test_what_was_acknowledged_is_there_after_a_kill(tmp_path: Path) -> None:
-    with Broker(data=tmp_path / "data") as broker:
+    with TestBroker(data=tmp_path / "data") as broker:
         reader = Reader(broker, "reader")
         reader.subscribe("orders/#", 1)
         reader.leave()
@@ -75,7 +75,7 @@ def test_what_was_acknowledged_is_there_after_a_kill(tmp_path: Path) -> None:
         writer.publish("orders/2", "twice", 2)
         writer.publish("rates", "retained", retain=True)
         broker.kill()
-    with Broker(data=tmp_path / "data") as broker:
+    with TestBroker(data=tmp_path / "data") as broker:
         reader = Reader(broker, "reader")
         assert reader.present
         assert reader.read(2) == ["orders/1 queued 1", "orders/2 twice 1"]
@@ -86,10 +86,10 @@ def test_what_was_acknowledged_is_there_after_a_kill(tmp_path: Path) -> None:
 
 
 def test_a_broker_that_is_started_with_a_shared_subscription_goes_on_acknowledging(tmp_path: Path) -> None:
-    with Broker(data=tmp_path / "data") as broker:
+    with TestBroker(data=tmp_path / "data") as broker:
         Reader(broker, "member").subscribe("$share/group/orders/#", 1)
         broker.kill()
-    with Broker(data=tmp_path / "data") as broker:
+    with TestBroker(data=tmp_path / "data") as broker:
         member = Reader(broker, "member")
         Reader(broker, "writer").publish("orders/1", "first")
         assert member.read(1) == ["orders/1 first 1"]

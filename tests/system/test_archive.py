@@ -16,12 +16,13 @@ import pytest
 
 import fanlight
 from fanlight_archive import Archive
-from fanlight_bench.launch import Broker, LaunchError
+from fanlight_bench.launch import LaunchError
+from tests.conftest import TestBroker
 
 needs_prlimit = pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="prlimit(2) is Linux's")
 
 
-def get(broker: Broker, path: str) -> dict[str, Any]:
+def get(broker: TestBroker, path: str) -> dict[str, Any]:
     with urllib.request.urlopen(broker.http_url + path, timeout=60) as answer:
         found: dict[str, Any] = json.load(answer)
         return found
@@ -38,7 +39,7 @@ async def test_a_killed_broker_has_every_message_whose_receipt_it_gave(tmp_path:
     acknowledged: list[int] = []
     number = 0
     for _ in range(2):
-        broker = Broker(
+        broker = TestBroker(
             archive=tmp_path, archive_receipts=True, archive_durability=durability, archive_sync_seconds=0.05,
             archive_segment_bytes_max=64 * 1024,
         )  # fmt: skip
@@ -47,8 +48,9 @@ async def test_a_killed_broker_has_every_message_whose_receipt_it_gave(tmp_path:
             killed = asyncio.Event()
 
             async def publish(
-                first: int, client: fanlight.Client = client, killed: asyncio.Event = killed, broker: Broker = broker
-            ) -> None:
+                first: int, client: fanlight.Client = client, killed: asyncio.Event = killed,
+                broker: TestBroker = broker,
+            ) -> None:  # fmt: skip
                 for number in range(first, first + 100_000, 50):
                     try:
                         await client.publish("stock.AAPL", b"%d" % number, receipt=True)
@@ -67,7 +69,7 @@ async def test_a_killed_broker_has_every_message_whose_receipt_it_gave(tmp_path:
         found = values(tmp_path)
         assert set(acknowledged) <= set(found)
         assert len(found) == len(set(found))
-    with Broker(archive=tmp_path) as broker:
+    with TestBroker(archive=tmp_path) as broker:
         assert get(broker, "/archive")["archive_epoch"] == 1  # a process was killed, and no machine went down
         broker.terminate()
     assert set(acknowledged) <= set(values(tmp_path))
@@ -76,7 +78,7 @@ async def test_a_killed_broker_has_every_message_whose_receipt_it_gave(tmp_path:
 @needs_prlimit
 async def test_with_a_full_disk_the_broker_goes_on_and_the_archive_says_that_it_is_unwell(tmp_path: Path) -> None:
     """A limit on the size of its files is as good as a full disk, and can be lifted again."""
-    with Broker(archive=tmp_path, archive_batch_seconds_max=0.01) as broker:
+    with TestBroker(archive=tmp_path, archive_batch_seconds_max=0.01) as broker:
         async with await fanlight.connect(broker.url) as client:
             subscription = await client.subscribe("stock.#")
             await client.publish("stock.A", b"1", receipt=True)
@@ -97,7 +99,7 @@ async def test_with_a_full_disk_the_broker_goes_on_and_the_archive_says_that_it_
     assert values(tmp_path) == [1, 2, 3]
 
 
-async def settled(broker: Broker, end: int) -> None:
+async def settled(broker: TestBroker, end: int) -> None:
     """Until so many messages are in the archive."""
     async with asyncio.timeout(60):
         while (await asyncio.to_thread(get, broker, "/archive"))["archive_end"] < end:
@@ -106,7 +108,7 @@ async def settled(broker: Broker, end: int) -> None:
 
 async def test_an_archive_whose_folder_is_removed_is_made_again_and_keeps_what_comes(tmp_path: Path) -> None:
     folder = tmp_path / "archive"
-    broker = Broker(archive=folder, archive_receipts=True, archive_durability="batch")
+    broker = TestBroker(archive=folder, archive_receipts=True, archive_durability="batch")
     try:
         async with await fanlight.connect(broker.url) as client:
             for number in range(10):
@@ -126,7 +128,7 @@ async def test_an_archive_whose_folder_is_removed_is_made_again_and_keeps_what_c
 async def test_a_stop_with_messages_that_cannot_be_written_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
     """A file stands where the folder was, so it cannot be made again."""
     folder = tmp_path / "archive"
-    broker = Broker(archive=folder)
+    broker = TestBroker(archive=folder)
     try:
         async with await fanlight.connect(broker.url) as client:
             await client.publish("a", b"0", receipt=True)
@@ -145,13 +147,13 @@ async def test_a_stop_with_messages_that_cannot_be_written_has_an_exit_code_of_i
 
 
 def test_a_second_broker_is_refused_the_archive_of_the_first(tmp_path: Path) -> None:
-    with Broker(archive=tmp_path), pytest.raises(LaunchError, match="being written by another process"):
-        Broker(archive=tmp_path)
+    with TestBroker(archive=tmp_path), pytest.raises(LaunchError, match="being written by another process"):
+        TestBroker(archive=tmp_path)
 
 
 def test_a_filter_that_is_none_is_told_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(LaunchError, match="archive_topics"):
-        Broker(archive=tmp_path, archive_topics="stock.#, mqtt:a/#/b")
+        TestBroker(archive=tmp_path, archive_topics="stock.#, mqtt:a/#/b")
 
 
 def test_without_an_archive_pyarrow_is_not_loaded() -> None:
@@ -162,7 +164,7 @@ def test_without_an_archive_pyarrow_is_not_loaded() -> None:
 
 async def test_a_replay_and_what_is_published_meanwhile_come_without_a_gap_or_a_duplicate(tmp_path: Path) -> None:
     """Replays begin while a publisher goes on; each gets everything, once, in order."""
-    with Broker(archive=tmp_path, archive_batch_messages_max=100) as broker:
+    with TestBroker(archive=tmp_path, archive_batch_messages_max=100) as broker:
         async with await fanlight.connect(broker.url) as publisher, await fanlight.connect(broker.url) as reader:
             last = 6_000
 
@@ -192,7 +194,7 @@ async def test_a_replay_and_what_is_published_meanwhile_come_without_a_gap_or_a_
 
 def test_sub_since_prints_what_was_archived(tmp_path: Path) -> None:
     command = [str(Path(sys.executable).with_name("fanlight"))]
-    with Broker(archive=tmp_path) as broker:
+    with TestBroker(archive=tmp_path) as broker:
         for payload in ("one", "two"):
             subprocess.run([*command, "pub", "--url", broker.url, "stock.A", payload], check=True, timeout=60)
         done = subprocess.run(
@@ -205,14 +207,14 @@ def test_sub_since_prints_what_was_archived(tmp_path: Path) -> None:
 
 
 async def test_a_replay_where_there_is_no_archive_says_so() -> None:
-    with Broker() as broker:
+    with TestBroker() as broker:
         async with await fanlight.connect(broker.url) as client:
             with pytest.raises(fanlight.Unsupported, match="no archive"):
                 await client.replay("stock.#")
 
 
 async def test_a_replay_of_the_past_ends_and_knows_where_it_stood(tmp_path: Path) -> None:
-    with Broker(archive=tmp_path) as broker:
+    with TestBroker(archive=tmp_path) as broker:
         async with await fanlight.connect(broker.url) as client:
             for number in range(10):
                 await client.publish("stock.A", b"%d" % number, receipt=True)
@@ -232,7 +234,7 @@ async def test_a_replay_gives_the_same_from_a_broker_with_indexes_and_one_withou
         "archive_sync_seconds": 0.01, "archive_compression": "none",
     }  # fmt: skip
     for life in range(2):
-        broker = Broker(**options, archive_index_fields="n, payload.price")
+        broker = TestBroker(**options, archive_index_fields="n, payload.price")
         try:
             async with await fanlight.connect(broker.url) as client:
                 for number in range(1_000 * life, 1_000 * (life + 1), 100):
@@ -250,7 +252,7 @@ async def test_a_replay_gives_the_same_from_a_broker_with_indexes_and_one_withou
     found = []
     questions = (("stock.3", None), ("stock.*", "n = 7"), ("#", "payload.price BETWEEN 90 AND 120"))
     for index in (True, False):
-        with Broker(**options, **({} if index else {"no_archive_index": True})) as broker:
+        with TestBroker(**options, **({} if index else {"no_archive_index": True})) as broker:
             async with await fanlight.connect(broker.url) as client:
                 for filter, where in questions:
                     async with client.replay(filter, where=where, past_only=True) as messages:

@@ -11,11 +11,10 @@ import pytest
 
 import fanlight
 from fanlight_archive import Archive
-from fanlight_bench.launch import Broker
 from fanlight_broker.protocols.mqtt.packets import Publish, SubAck, Subscribe, Subscription
 from fanlight_spark.recipients import Recipients
 from fanlight_spark.trail import Trail, said_by
-from tests.conftest import StartBroker
+from tests.conftest import StartBroker, TestBroker
 from tests.system.mqtt_peer import MqttPeer
 
 ROOT = "$audit/"
@@ -37,7 +36,7 @@ async def test_who_subscribed_when_is_in_the_archive_between_the_messages(tmp_pa
         "data": tmp_path / "data", "archive": tmp_path / "archive", "archive_topics": "#, $audit.#",
         "audit_topics": True, "archive_receipts": True,
     }  # fmt: skip
-    with Broker(**options) as broker:
+    with TestBroker(**options) as broker:
         async with await MqttPeer.connect(broker.mqtt_port, "kept", **LASTING) as kept:
             await kept.send(Subscribe(1, (Subscription("shop/#", 1),)))
             await kept.packet()
@@ -68,7 +67,7 @@ async def test_who_subscribed_when_is_in_the_archive_between_the_messages(tmp_pa
     assert said["unsubscribe"]["id"] == said["subscribe"]["id"]
     assert kinds.count("connect") == kinds.count("disconnect") == 2
 
-    with Broker(**options) as broker:
+    with TestBroker(**options) as broker:
         assert broker.port
     again = archived(tmp_path / "archive")[len(found) :]
     assert [kind for kind, _ in again] == ["started", "subscribe", "restored", "stopped"]
@@ -132,7 +131,7 @@ async def test_the_archive_says_who_got_it_as_the_clients_do(tmp_path: Path, see
     dice = random.Random(seed)
     got: Counter[tuple[str, str, int]] = Counter()  # client, filter, number of the message
     folder = tmp_path / "archive"
-    with Broker(archive=folder, archive_topics="#, $audit.#", audit_topics=True) as broker:
+    with TestBroker(archive=folder, archive_topics="#, $audit.#", audit_topics=True) as broker:
         async with AsyncExitStack() as stack:
             writer = await stack.enter_async_context(await fanlight.connect(broker.url, name="writer"))
             clients: dict[str, fanlight.Client] = {}

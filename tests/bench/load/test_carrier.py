@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("fanlight_bench.load.carrier", reason="needs epoll")
-from fanlight_bench.launch import Broker
 from fanlight_bench.load import carry
 from fanlight_bench.load.carrier import Carrier
 from fanlight_bench.load.run import run
@@ -20,6 +19,7 @@ from fanlight_bench.load.scenario import Scenario, load
 from fanlight_bench.load.speaker import Refused
 from fanlight_bench.load.target import BadUrl, Target, parse
 from tests.certificates import Certificates
+from tests.conftest import TestBroker
 
 PAIRS = Scenario("two", "two pairs", "dev/{i}", publishers=2, subscribers=2, topics=2, window=64)
 LARGE = dataclasses.replace(PAIRS, payload_bytes=100_000, window=8, batch=2)  # several records, a length of 64 bits
@@ -116,9 +116,9 @@ def test_a_url_of_something_else_is_refused(url: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestBroker]:
     path = Certificates(tmp_path_factory.mktemp("certificates")).server
-    with Broker(tls_certificate=path, native_tls_port=0, http_tls_port=0) as started:
+    with TestBroker(tls_certificate=path, native_tls_port=0, http_tls_port=0) as started:
         yield started
         assert started.complaints() == []
 
@@ -128,19 +128,19 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     ("scheme", "listener"),
     [("mqtts", "mqtt_tls"), ("fanlights", "native_tls"), ("mqtt+ws", "mqtt_websocket"), ("mqtt5+ws", "mqtt_websocket")],
 )
-def test_a_stream_goes_through_whole(broker: Broker, scheme: str, listener: str, scenario: Scenario) -> None:
+def test_a_stream_goes_through_whole(broker: TestBroker, scheme: str, listener: str, scenario: Scenario) -> None:
     url = f"{scheme}://127.0.0.1:{broker.addresses[listener][1]}"
     result = run(scenario, url, duration=0.2, warmup=0.0, drain=10.0)
     assert result.ok, result
     assert result.delivered > 0
 
 
-def test_what_is_no_stream_is_refused(broker: Broker) -> None:
+def test_what_is_no_stream_is_refused(broker: TestBroker) -> None:
     with pytest.raises(Refused, match="only streams"):
         run(load("connect-storm"), f"mqtts://127.0.0.1:{broker.addresses['mqtt_tls'][1]}", duration=0.1)
 
 
-def test_a_port_that_speaks_something_else_is_an_error(broker: Broker) -> None:
+def test_a_port_that_speaks_something_else_is_an_error(broker: TestBroker) -> None:
     for scheme in ("mqtt+tls", "mqtt+ws"):
         with pytest.raises(OSError, match=r"TLS|WebSocket|handshake"):
             carry.opened(parse(f"{scheme}://127.0.0.1:{broker.mqtt_port}"), ("127.0.0.1", broker.mqtt_port))

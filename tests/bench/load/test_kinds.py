@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("fanlight_bench.load.round_trips", reason="needs epoll")
-from fanlight_bench.launch import Broker
 from fanlight_bench.load import scenario as scenarios
 from fanlight_bench.load.connect import Connection
 from fanlight_bench.load.kinds import retained
@@ -27,6 +26,7 @@ from fanlight_bench.load.speak_mqtt import packet, string
 from fanlight_bench.load.speaker import Refused
 from fanlight_bench.load.speakers import speaker
 from fanlight_bench.load.target import parse
+from tests.conftest import TestBroker
 
 PROTOCOLS = ["fanlight", "mqtt", "mqtt5"]
 SMALL = {
@@ -43,20 +43,20 @@ SMALL = {
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker() as started:
+def broker() -> Iterator[TestBroker]:
+    with TestBroker() as started:
         yield started
         assert started.complaints() == []
 
 
-def measured(broker: Broker, protocol: str, name: str, **options: object) -> Result:
+def measured(broker: TestBroker, protocol: str, name: str, **options: object) -> Result:
     port = broker.port if protocol == "fanlight" else broker.mqtt_port
     scenario = scenarios.load(name).with_changes(options={**SMALL[name], **options})
     return run(scenario, f"{protocol}://127.0.0.1:{port}", duration=0.3, warmup=0.1, drain=5.0)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_storm_connects_and_nobody_is_left_without_an_answer(broker: Broker, protocol: str) -> None:
+def test_a_storm_connects_and_nobody_is_left_without_an_answer(broker: TestBroker, protocol: str) -> None:
     result = measured(broker, protocol, "connect-storm")
     assert result.ok, result
     assert result.connections > 20
@@ -65,7 +65,7 @@ def test_a_storm_connects_and_nobody_is_left_without_an_answer(broker: Broker, p
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_idle_connections_are_held_and_still_answer(broker: Broker, protocol: str) -> None:
+def test_idle_connections_are_held_and_still_answer(broker: TestBroker, protocol: str) -> None:
     result = measured(broker, protocol, "idle-connections")
     assert result.ok, result
     assert result.connections == 30
@@ -73,7 +73,7 @@ def test_idle_connections_are_held_and_still_answer(broker: Broker, protocol: st
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_churn_changes_subscriptions_while_the_stream_loses_nothing(broker: Broker, protocol: str) -> None:
+def test_churn_changes_subscriptions_while_the_stream_loses_nothing(broker: TestBroker, protocol: str) -> None:
     result = measured(broker, protocol, "churn")
     assert result.ok, result
     assert result.metrics["changes_per_second"] > 0
@@ -85,7 +85,7 @@ def test_churn_changes_subscriptions_while_the_stream_loses_nothing(broker: Brok
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("name", ["resubscribe", "reconnect"])
 def test_a_stream_loses_nothing_while_its_audience_changes_or_clients_come_and_go(
-    broker: Broker, name: str, protocol: str
+    broker: TestBroker, name: str, protocol: str
 ) -> None:
     result = measured(broker, protocol, name)
     assert result.ok, result
@@ -94,7 +94,7 @@ def test_a_stream_loses_nothing_while_its_audience_changes_or_clients_come_and_g
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_client_waits_while_another_subscribes_to_all_topics(broker: Broker, protocol: str) -> None:
+def test_a_client_waits_while_another_subscribes_to_all_topics(broker: TestBroker, protocol: str) -> None:
     port = broker.port if protocol == "fanlight" else broker.mqtt_port
     scenario = scenarios.load("pauses").with_changes(topics=2_000, options=SMALL["pauses"])
     result = run(scenario, f"{protocol}://127.0.0.1:{port}", duration=0.2, warmup=0.0, drain=5.0)
@@ -106,7 +106,7 @@ def test_a_client_waits_while_another_subscribes_to_all_topics(broker: Broker, p
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS[1:])
-def test_a_stream_of_retained_messages_leaves_none_behind(broker: Broker, protocol: str) -> None:
+def test_a_stream_of_retained_messages_leaves_none_behind(broker: TestBroker, protocol: str) -> None:
     before = kept(broker)
     scenario = scenarios.load("retained-stream").with_changes(topics=20)
     found: list[int] = []
@@ -122,7 +122,7 @@ def test_a_stream_of_retained_messages_leaves_none_behind(broker: Broker, protoc
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_requests_are_answered(broker: Broker, protocol: str) -> None:
+def test_requests_are_answered(broker: TestBroker, protocol: str) -> None:
     result = measured(broker, protocol, "requests")
     assert result.ok, result
     assert result.metrics["round_trips_per_second"] > 0
@@ -130,20 +130,20 @@ def test_requests_are_answered(broker: Broker, protocol: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS[1:])
-def test_what_is_retained_is_found_and_forgotten_afterwards(broker: Broker, protocol: str) -> None:
+def test_what_is_retained_is_found_and_forgotten_afterwards(broker: TestBroker, protocol: str) -> None:
     for _ in range(2):  # the second would find what the first has left
         result = measured(broker, protocol, "retained")
         assert result.ok, result
         assert result.delivered == result.checked == result.subscriptions * 100 > 0
 
 
-def kept(broker: Broker) -> int:
+def kept(broker: TestBroker) -> int:
     """How many retained messages the broker has."""
     with urllib.request.urlopen(f"{broker.http_url}/stats", timeout=60) as answer:
         return int(json.load(answer)["retained_messages"])
 
 
-def test_who_interrupts_it_finds_no_retained_messages_left(broker: Broker) -> None:
+def test_who_interrupts_it_finds_no_retained_messages_left(broker: TestBroker) -> None:
     before, found = kept(broker), list[int]()
 
     def interrupt(progress: Progress) -> None:
@@ -158,20 +158,20 @@ def test_who_interrupts_it_finds_no_retained_messages_left(broker: Broker) -> No
     assert kept(broker) == before
 
 
-def test_native_clients_cannot_run_a_stream_of_retained_messages(broker: Broker) -> None:
+def test_native_clients_cannot_run_a_stream_of_retained_messages(broker: TestBroker) -> None:
     with pytest.raises(Refused, match="no retained messages"):
         run("retained-stream", broker.url, duration=0.1)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_recording_is_replayed_and_all_of_it_delivered(broker: Broker, protocol: str) -> None:
+def test_a_recording_is_replayed_and_all_of_it_delivered(broker: TestBroker, protocol: str) -> None:
     result = measured(broker, protocol, "replay")
     assert result.ok, result
     assert result.published <= result.metrics["recorded"] == 2_000
     assert result.checked == 4 * result.published > 0
 
 
-def test_copies_of_a_recording_are_replayed_side_by_side_at_its_own_pace(broker: Broker, tmp_path: Path) -> None:
+def test_copies_of_a_recording_are_replayed_side_by_side_at_its_own_pace(broker: TestBroker, tmp_path: Path) -> None:
     path = tmp_path / "part-0.json"
     path.write_text("".join(f'{{"at": {at / 100}, "topic": "a/b.c/{at % 3}", "bytes": 30}}\n' for at in range(20)))
     (tmp_path / "_SUCCESS").touch()
@@ -182,12 +182,12 @@ def test_copies_of_a_recording_are_replayed_side_by_side_at_its_own_pace(broker:
     assert result.seconds > 0.18
 
 
-def test_a_protocol_without_retained_messages_says_so(broker: Broker) -> None:
+def test_a_protocol_without_retained_messages_says_so(broker: TestBroker) -> None:
     with pytest.raises(Refused, match="no retained messages"):
         measured(broker, "fanlight", "retained")
 
 
-def test_progress_is_told_in_every_phase(broker: Broker) -> None:
+def test_progress_is_told_in_every_phase(broker: TestBroker) -> None:
     told: list[Progress] = []
     scenario = scenarios.load("idle-connections").with_changes(options=SMALL["idle-connections"])
     run(scenario, broker.url, duration=0.2, warmup=0.0, progress=told.append)
@@ -232,7 +232,7 @@ def test_a_resubscriber_sees_an_answer_that_does_not_come_and_a_connection_that_
     assert "closed the connection" in complaint
 
 
-def test_options_that_are_left_out_have_their_defaults_in_the_result(broker: Broker) -> None:
+def test_options_that_are_left_out_have_their_defaults_in_the_result(broker: TestBroker) -> None:
     options = measured(broker, "mqtt", "idle-connections").parameters["options"]
     assert options == {"connections": 30, "at_once": 10}
 
