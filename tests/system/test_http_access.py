@@ -15,6 +15,7 @@ import pytest
 import fanlight.sync
 from fanlight_bench.launch import fanlightd
 from tests.conftest import StartBroker, TestBroker
+from tests.system.event_stream import EventStream
 from tests.system.http_api import Answer, ApiClient
 from tests.system.mqtt_peer import MqttPeer
 from tests.system.test_credentials import reload
@@ -327,3 +328,14 @@ def test_what_others_say_of_a_proxy_is_not_believed(module_broker: TestBroker, s
         host = broker.http_url.partition("//")[2]
         page = {"Origin": f"https://{host}", "X-Forwarded-Proto": "https"}
         ApiClient(broker.http_url).refused(403, "POST", "/messages", {"topic": "a", "payload": ""}, **page)
+
+
+def test_a_listener_to_events_hears_nothing_more_when_its_user_is_changed(api: ApiClient, folder: Path) -> None:
+    root, file = api.as_user("root", PASSWORD), folder / "permissions.toml"
+    before = file.read_text()
+    file.write_text(f'[[allow]]\nuser = "leaver"\nadmin = "read"\n\n{before}')
+    root.ok("POST", "/users", {"user": "leaver", "password": PASSWORD})  # which reads that, too
+    file.write_text(before)
+    with EventStream(api.as_user("leaver", PASSWORD), "?kinds=admin") as stream:
+        root.ok("PATCH", "/users/leaver", {"add_groups": ["late"]})
+        assert list(stream) == []

@@ -64,7 +64,10 @@ class Api:
             *BridgeOperations(operated).operations(),
             *RunningOperations(operated).operations(),
             *ImportOperations(operated, headers).operations(),
-            *(EventOperations(operated.feed, seconds, headers).operations() if operated.feed is not None else ()),
+            *(
+                EventOperations(operated.feed, seconds, headers, gatekeeper).operations()
+                if operated.feed is not None else ()
+            ),
         )
         self._document: dict[str, Any] | None = None
         self._dispatch = Dispatch(self._operations, gatekeeper, self.logins, operated.slices, local, headers)

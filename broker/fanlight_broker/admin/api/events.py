@@ -10,6 +10,8 @@ from aiohttp import web
 from fanlight_broker.admin.api.declared import Call, Operation, Parameter
 from fanlight_broker.admin.api.problems import ApiError, BadParameter
 from fanlight_broker.admin.event_feed import KINDS, EventFeed, EventListener
+from fanlight_broker.admin.gatekeeper import Gatekeeper
+from fanlight_broker.core.errors import NotPermitted
 from fanlight_broker.core.permissions import Action
 
 CONTENT_TYPE: Final = "text/event-stream"
@@ -24,8 +26,8 @@ BEGIN: Final = b"retry: 1000\n\n"  # milliseconds until a browser connects again
 class EventOperations:
     """seconds: how long a connection of HTTP lives; headers: of every answer"""
 
-    def __init__(self, feed: EventFeed, seconds: float, headers: dict[str, str]) -> None:
-        self._feed, self._headers = feed, headers
+    def __init__(self, feed: EventFeed, seconds: float, headers: dict[str, str], gatekeeper: Gatekeeper) -> None:
+        self._feed, self._headers, self._gatekeeper = feed, headers, gatekeeper
         self._seconds = max(1.0, seconds - 1.0)  # it ends before it is ended
         self._listening: Counter[str] = Counter()
 
@@ -72,12 +74,14 @@ class EventOperations:
                 async with asyncio.timeout(min(left, LOOK_SECONDS)):
                     await listener.something.wait()
             except TimeoutError:
-                if call.request.transport is None:  # nobody is there any more
+                if call.request.transport is None or not self._may_listen(call):  # nobody is there any more
                     return
                 if clock() >= silent_until:
                     silent_until = clock() + SILENT_SECONDS
                     await response.write(b":\n\n")
                 continue
+            if not self._may_listen(call):
+                return
             pieces = []
             if listener.lost:
                 lost, listener.lost = listener.lost, 0
@@ -88,6 +92,15 @@ class EventOperations:
             if not listener.waiting:
                 listener.something.clear()
             await response.write(b"".join(pieces))
+
+
+    def _may_listen(self, call: Call) -> bool:
+        """Still? A reload may have removed its user, or the permission."""
+        try:
+            self._gatekeeper.permit(call.request, call.identity, Action.ADMIN_READ, quiet=True)
+        except NotPermitted:
+            return False
+        return self._gatekeeper.stands(call.identity)
 
 
 def kinds_of(asked: str | None) -> frozenset[str]:
