@@ -34,8 +34,9 @@ def references(path: Path, effect: str, shape: str, rules: int) -> int:
     return count
 
 
-@pytest.mark.parametrize("effect", ["allow", "deny"])
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    ("effect", "shape"), [("allow", "users"), ("deny", "beginnings"), ("allow", "conditions"), ("allow", "names")]
+)
 def test_rules_are_nothing_to_the_garbage_collector(tmp_path: Path, effect: str, shape: str) -> None:
     few, many = (references(tmp_path / "p.csv", effect, shape, rules) for rules in (1_500, 3_000))
     assert many - few < 750  # 1,500 rules more
