@@ -207,7 +207,7 @@ async def test_too_many_logins_are_refused_at_once_and_one_address_leaves_room_f
 
 async def test_the_loop_goes_on_while_a_password_is_checked(make: Make, tmp_path: Path) -> None:
     path = tmp_path / "users"
-    set_hash(path, "alice", argon2.PasswordHasher(time_cost=10).hash("wonder"))
+    set_hash(path, "alice", hasher().hash("wonder"))
     authenticator = make(Credentials(password_file=path))
     task = asyncio.create_task(authenticator.authenticate("alice", "wonder", HERE))
     turns = 0
@@ -233,7 +233,7 @@ async def test_closing_ends_what_waits_and_refuses_what_comes(make: Make, tmp_pa
     path = tmp_path / "users"
     set_hash(path, "alice", hasher().hash("wonder"))
     authenticator = make(Credentials(password_file=path), threads=1)
-    tasks = [asyncio.create_task(authenticator.authenticate("alice", f"{each}", HERE)) for each in range(10)]
+    tasks = [asyncio.create_task(authenticator.authenticate("alice", f"{each}", HERE)) for each in range(4)]
     await asyncio.sleep(0)
     await authenticator.close()
     _, waiting = await asyncio.wait(tasks, timeout=5)
