@@ -391,7 +391,7 @@ class Router:
         publisher: None is the broker itself
         """
         wanted = self.routes.for_message(route, message, publisher)
-        return led_on(wanted, message, self._onward) if route.ruled and self._onward is not None else wanted
+        return led_on(route, wanted, message, self._onward) if route.ruled and self._onward is not None else wanted
 
     def own_route(self, topic: bytes, syntax: str) -> Route:
         """The route of one of the broker's own topics: without the limits of clients, not cached, never hot."""

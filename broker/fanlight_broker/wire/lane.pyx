@@ -124,8 +124,11 @@ cdef class Lane:
         return self.badge.asked(route, kind, message.topic_at, message.topic_size, message.syntax)
 
     cdef bint asks_python(self, Route route, int asked) except -1:
-        return route.decided & asked & (RULED | LED_ON) \
-            or self.routes.finder.sampler.wants(self.message, self.ledger.now)
+        cdef int decides = route.decided & asked
+        if decides & LED_ON and route.leads_by_itself():
+            decides &= ~LED_ON
+        return decides & (RULED | LED_ON) \
+            or (decides & TRACED and self.routes.finder.sampler.wants(self.message, self.ledger.now))
 
     cdef int pass_frame(self) noexcept:
         self.inbox.pos += self.frame_size

@@ -22,6 +22,21 @@ cdef enum:
     TRACED = 2               # a Sampler is asked about each, and Python publishes those that it chooses
     LED_ON = 4               # there may be queues behind the topic (core/onward.py), which Python finds for each
 
+cdef class Route
+
+# Queues behind a topic (core/onward.py). While it is `valid` every message of the topic goes to these, whatever it
+# says, and lanes need no Python for it.
+@cython.final
+@cython.no_gc
+cdef class QueuesBehind:
+    cdef:
+        readonly list queues              # named queues
+        public bint valid                 # False: they are one message's alone, or a binding has changed since
+        Route joined                      # the route of the topic with these, as long as that is the same:
+        list targets, groups
+
+    cdef Route joined_with(self, Route route)
+
 @cython.final
 @cython.no_gc
 cdef class Route:
@@ -39,12 +54,17 @@ cdef class Route:
         readonly RouteScreens screens     # None: nobody asks what a message says. Else `targets` and `groups` are those
                                           # who do not: see RouteCache.screened
         readonly bint filtered            # of one message: no selector is true of it
+        public QueuesBehind behind        # of its topic, if it is LED_ON; None: Python has not looked, or looks at each
         int decided                       # RULED, TRACED, LED_ON: what decides on a message beside it; mostly nothing
         # Permission classes of which is known that they may publish, retain, request here: see badge.pxd.
         uint64_t permitted[3]             # a bit for each of the first
         uint32_t permitted_too[4]         # others, the last that were asked about: 4 * number + kind; 0 is nobody
         unsigned char permitted_next      # the place that is used next
         uint64_t permit_serial            # its own, under which still others are in a table: permits.pxd; 0: none are
+
+    cdef inline bint leads_by_itself(self) noexcept:
+        """Is it known which queues behind the topic every message goes to?"""
+        return self.behind is not None and self.behind.valid and self.screens is None
 
     cdef int permit(self, int number, int kind) noexcept
     cdef int forget_permits(self) noexcept

@@ -4,10 +4,17 @@ from typing import final
 from fanlight_broker.wire.archive_tap import ArchiveTap
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Message
+from fanlight_broker.wire.named_queue import NamedQueue
 from fanlight_broker.wire.outbox import Outbox
 from fanlight_broker.wire.retained import RetainedEntry
 from fanlight_broker.wire.screening import RouteScreens
 from fanlight_broker.wire.target import Members, Target
+
+@final
+class QueuesBehind:
+    queues: list[NamedQueue]
+    valid: bool
+    def __init__(self, queues: list[NamedQueue]) -> None: ...
 
 @final
 class Route:
@@ -21,6 +28,7 @@ class Route:
     retained: RetainedEntry | None
     screens: RouteScreens | None
     filtered: bool
+    behind: QueuesBehind | None
     def __init__(
         self, key: bytes, targets: list[Target], groups: Sequence[Members], screens: RouteScreens | None = None
     ) -> None: ...

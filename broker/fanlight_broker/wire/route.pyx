@@ -19,10 +19,33 @@ from fanlight_broker.wire.target cimport Members, Target
 cdef enum:
     ROUTE_BYTES = 312            # of a route without its topic and targets: two objects, a list, table entries
     MERGED_BYTES = 256           # of a target made for a route: two objects and a list
+    JOINED_MOST = 64             # places of a joined route that is kept: to make one takes less than to deliver so many
 
 
 cdef inline bint stores(Target target) noexcept:
     return target.window is not None and target.variant.qos and target.window.queue.journal is not None
+
+
+@cython.final
+@cython.no_gc
+cdef class QueuesBehind:
+    """queues: see route.pxd."""
+
+    def __cinit__(self, list queues not None):
+        self.queues = unseen(queues)
+
+    cdef Route joined_with(self, Route route):
+        """The route of the topic with these, for one message that counts there; each queue once."""
+        cdef Route made = self.joined
+        route.hits += 1
+        if made is not None and self.targets is route.targets and self.groups is route.groups and made.tap is route.tap:
+            return made
+        made = Route(b"", route.targets, [*route.groups, *[each for each in self.queues if each not in route.groups]])
+        made.tap = route.tap
+        self.joined = None
+        if len(made.targets) + len(made.groups) <= JOINED_MOST:
+            self.joined, self.targets, self.groups = made, route.targets, route.groups
+        return made
 
 
 @cython.no_gc

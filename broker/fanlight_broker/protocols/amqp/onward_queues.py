@@ -3,7 +3,7 @@
 A message of an AMQP client is led there by `Exchanges.publish`, before it comes to the broker's topics.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ from fanlight_broker.protocols.amqp.fields import TOPIC_EXCHANGE, key_of_topic, 
 from fanlight_broker.protocols.amqp.format import FORMAT
 from fanlight_broker.protocols.amqp.properties import NO_PROPERTIES, BasicProperties
 from fanlight_broker.wire.message import Message
-from fanlight_broker.wire.named_queue import NamedQueue
+from fanlight_broker.wire.route import QueuesBehind
 
 
 class OnwardQueues:
@@ -31,18 +31,21 @@ class OnwardQueues:
         key = key_of_topic(topic, syntax)
         return key is not None and self._exchanges.leads_onward(key)
 
-    def queues(self, message: Message) -> Iterator[NamedQueue]:
+    def queues(self, message: Message) -> QueuesBehind:
         if reserved(message.topic, SYNTAXES[message.syntax]):
-            return
+            return QueuesBehind([])
         key = key_of_topic(message.topic, message.syntax)
         if key is None:
-            return
+            return QueuesBehind([])
         crossed = CrossedProperties(message)
         reached = self._exchanges.publish_onward(TOPIC_EXCHANGE, key, lambda: crossed.headers, crossed)
-        for name in reached.queues:
-            found = self._broker.queues.get(name)
-            if found is not None:
-                yield found.inside
+        if isinstance(reached.prepared, QueuesBehind):
+            return reached.prepared
+        found = (self._broker.queues.get(name) for name in reached.queues)
+        made = QueuesBehind([each.inside for each in found if each is not None])
+        if reached.valid:  # the exchanges keep it, and end it with the first change of a binding
+            made.valid, reached.prepared = True, made
+        return made
 
 
 class CrossedProperties:

@@ -15,13 +15,11 @@ from libc.string cimport memcpy
 
 from fanlight_broker.wire.allocator cimport deallocate, reallocate
 from fanlight_broker.wire.inbox cimport Inbox
-from fanlight_broker.wire.lane cimport (
-    BLOCKED, FAULT, FRAME, NEED_MORE, PASSED, PUBLISH, TOO_LARGE, TURN_OVER, Lane,
-)
+from fanlight_broker.wire.lane cimport BLOCKED, FAULT, FRAME, NEED_MORE, PASSED, PUBLISH, TOO_LARGE, TURN_OVER, Lane
 from fanlight_broker.wire.message cimport Format, Message, borrowed
 from fanlight_broker.wire.msgpack cimport is_utf8
 from fanlight_broker.wire.retained cimport RetainedTable
-from fanlight_broker.wire.route cimport Route
+from fanlight_broker.wire.route cimport LED_ON, Route
 
 from fanlight_broker.protocols.mqtt.publish_body cimport WITH_DELAY, parse_body
 from fanlight_broker.protocols.mqtt.qos2 cimport puback, pubcomp, pubrec
@@ -281,6 +279,7 @@ cdef class MqttLane(Lane):
         if route is None or self.decided(route) or not self.permitted(route, message.retain, body.has_response):
             return PUBLISH
         wanted = route if route.screens is None else self.routes.screened(route, message, self.outbox.owner)
+        wanted = route.behind.joined_with(route) if route.decided & LED_ON else wanted
         if wanted.refuses(self.ledger, message):
             return PUBLISH
         if qos == 2 or message.retain:

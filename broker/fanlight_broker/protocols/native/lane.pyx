@@ -12,7 +12,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcmp
 
 from fanlight_broker.wire cimport msgpack
-from fanlight_broker.wire.route cimport Route
+from fanlight_broker.wire.route cimport LED_ON, Route
 from fanlight_broker.wire.inbox cimport Inbox
 from fanlight_broker.wire.lane cimport (
     BLOCKED, FAULT, FRAME, NEED_MORE, PUBLISH, TOO_LARGE, TURN_OVER, Lane,
@@ -125,6 +125,8 @@ cdef class NativeLane(Lane):
                 return PUBLISH
             if route.screens is not None:
                 route = self.routes.screened(route, self.message, self.outbox.owner)
+            elif route.decided & LED_ON:
+                route = route.behind.joined_with(route)
             if route.refuses(self.ledger, self.message):
                 return PUBLISH
             if self.publish.wants_receipt and self.receipts is not None:

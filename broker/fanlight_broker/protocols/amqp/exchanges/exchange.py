@@ -53,7 +53,7 @@ class Destinations(KeptAnswer):
     def __init__(self, queues: tuple[str, ...], topics: tuple[str, ...] = ()) -> None:
         self.queues = queues
         self.topics = topics
-        self.prepared: object = None
+        self.prepared: Any = None
         self.valid = False  # until it is kept
 
     @property
@@ -120,6 +120,7 @@ class AmqpExchange(Destination):
     bound      what each destination is bound with
     answers    by key, as long as they are right
     always     the answer to all keys, where they do not matter
+    onward     by key, to what others have published to its topics
     routes     the lane's, by the destinations that its bindings give
     asked_by   the exchanges whose answers have come through this one; asks: those that its own have come through
     is_shared  it is the broker's own topics
@@ -127,7 +128,7 @@ class AmqpExchange(Destination):
 
     __slots__ = (
         "alternate", "always", "answers", "arguments", "asked_by", "asks", "auto_delete", "bound", "delayed", "durable",
-        "internal", "is_shared", "routes", "table", "type",
+        "internal", "is_shared", "onward", "routes", "table", "type",
     )
 
     is_exchange = True
@@ -148,6 +149,7 @@ class AmqpExchange(Destination):
         self.bound: dict[Destination, tuple[Any, ...] | set[Any]] = {}
         self.answers: dict[str, Destinations] = {}
         self.always: Destinations | None = None
+        self.onward: dict[str, Destinations] = {}
         self.routes: KeptAnswer | None = None
         self.asked_by: set[AmqpExchange] = set()
         self.asks: set[AmqpExchange] = set()

@@ -21,8 +21,11 @@ class KeptAnswers:
         self._roots: set[AmqpExchange] = set()
         self.taken = 0
 
-    def keep(self, root: AmqpExchange, key: str | None, answer: Destinations, path: Iterable[AmqpExchange]) -> None:
-        """key: None for an answer to all keys."""
+    def keep(
+        self, root: AmqpExchange, key: str | None, answer: Destinations, path: Iterable[AmqpExchange],
+        answers: dict[str, Destinations] | None = None,
+    ) -> None:
+        """key: None for an answer to all keys. answers: where it is kept by its key, if not with those of the root."""
         places = _places(answer)
         if places > self._room // LARGE:
             return
@@ -34,12 +37,16 @@ class KeptAnswers:
         if key is None:
             root.always = answer
         else:
-            root.answers[key] = answer
+            (root.answers if answers is None else answers)[key] = answer
         answer.valid = True
         for exchange in path:
             if root not in exchange.asked_by:
                 exchange.asked_by.add(root)
                 root.asks.add(exchange)
+
+    def keep_onward(self, root: AmqpExchange, key: str, answer: Destinations, path: Iterable[AmqpExchange]) -> None:
+        """What is behind the topics. Its `prepared` says whether it is `valid`, too, for the core keeps that."""
+        self.keep(root, key, answer, path, root.onward)
 
     def keep_routes(self, root: AmqpExchange, routes: KeptAnswer) -> None:
         """What the lane keeps of an exchange, until a binding of that changes."""
@@ -62,6 +69,12 @@ class KeptAnswers:
             answer.valid = False
             self.taken -= _places(answer)
         root.answers.clear()
+        for answer in root.onward.values():
+            answer.valid = False
+            if answer.prepared is not None:
+                answer.prepared.valid = False
+            self.taken -= _places(answer)
+        root.onward.clear()
         if root.always is not None:
             root.always.valid = False
             self.taken -= _places(root.always)

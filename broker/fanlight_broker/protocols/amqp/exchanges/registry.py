@@ -387,9 +387,9 @@ class Exchanges:
         self, name: str, key: str, headers: Headers = None, properties: HashedProperties | None = None
     ) -> Destinations:
         """What a message that others have published to amq.topic reaches through exchanges that are bound to it."""
-        search = Search((key,), headers, properties)
-        search.by_message = True  # what is behind the topics is another answer than that to `publish`
-        return self._routed(self._existing(name), search, onward=True)
+        first = self._existing(name)
+        kept = first.onward.get(key)
+        return kept if kept is not None else self._routed(first, Search((key,), headers, properties), onward=True)
 
     def leads_onward(self, key: str) -> bool:
         """Is an exchange bound to amq.topic that gets messages with this key?"""
@@ -424,7 +424,9 @@ class Exchanges:
                     path.append(each)
             search.exchanges.clear()
         answer = Destinations(tuple(search.queues), topics)
-        if not search.by_message and len(search.keys) == 1:
+        if onward and not search.by_message:
+            self._kept.keep_onward(first, search.keys[0], answer, path)
+        elif not search.by_message and len(search.keys) == 1:
             by_key = search.by_key or topics
             self._kept.keep(first, search.keys[0] if by_key else None, answer, path)
         return answer
