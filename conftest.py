@@ -29,10 +29,10 @@ FROZEN_FOR = pytest.StashKey[Path]()  # the file of tests before which what was 
 REQUIRE_ALL = os.environ.get("FANLIGHT_REQUIRE_ALL") == "1"
 
 
-# The first two compile, and wait for a broker that is killed again and again; those of Spark are a run of their own.
+# By the clock: the first two compile, and wait for a worker of Celery. Those of Spark are a run of their own.
 LONGEST = (
-    "test_packaging.py", "test_crash.py", "test_docs.py", "test_hostile.py", "test_archive.py", "test_bench.py",
-    "test_audience.py", "test_killed.py",
+    "test_packaging.py", "test_celery.py", "test_crash.py", "test_docs.py", "test_dashboard.py", "test_hostile.py",
+    "test_archive.py", "test_queue_promises.py", "test_fuzz.py", "test_bench.py", "test_audience.py", "test_killed.py",
 )  # fmt: skip
 
 

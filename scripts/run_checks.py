@@ -58,10 +58,10 @@ CHECKS: dict[str, tuple[str, ...]] = {
         *PYTHON, "pytest", "--reruns=9", "--reruns-delay=10", "--only-rerun=Python worker failed to connect back",
     ),
 }  # fmt: skip
-# Each worker is handed whole files, in order: what a file starts is started once. A quarter of the tests' time is spent
-# waiting for timers, disks and processes, so there is a worker more than processors; many workers would starve the
+# Each worker is handed whole files, in order: what a file starts is started once. Half of the tests' time is spent
+# waiting for timers, disks and processes, so there are two workers more than processors; many workers would starve the
 # brokers and generators that the tests start beside them.
-WORKERS = min(4, (os.cpu_count() or 1) + 1)
+WORKERS = min(4, (os.cpu_count() or 1) + 2)
 WHOLE_FILES = ("--dist=loadfile", "--no-loadscope-reorder")
 SIDE_BY_SIDE = {
     "tests": ("-n", str(WORKERS), *WHOLE_FILES),
