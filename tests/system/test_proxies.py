@@ -199,6 +199,7 @@ def test_the_http_listener_is_behind_a_proxy_where_it_is_named(
         http_tls_port=0,
     )
     broker.may_complain = True  # of the one without a header
+    broker.wait_for(lambda: listener in broker.addresses, 60)  # the start waits for plain listeners alone
     port = broker.addresses[listener][1]
     body = b'{"level": "info"}'
     request = b"PUT /api/v1/log-level HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: " \
