@@ -53,7 +53,7 @@ class AmqpLoad:
 LOADS: Final = (
     AmqpLoad("one-to-one", (200_000, 30_000), 40),
     AmqpLoad("acknowledged", (100_000, 20_000), 30, prefetch=100, confirms=1_000),
-    AmqpLoad("fan-out", (5_000, 500), 100, type="topic", queues=100, links=10, window=100),
+    AmqpLoad("fan-out", (50_000, 3_000), 100, type="topic", queues=100, links=10, window=100),
     AmqpLoad("fan-out-stored", (1_000, 200), 20, type="topic", queues=100, links=10, first=True),
     AmqpLoad("durable", (20_000, 4_000), 10, prefetch=100, confirms=100, durable=True, rate_bar=4),
     AmqpLoad("wildcards", (100_000, 10_000), 60, type="topic", bindings=100_000, keys=1_000),
