@@ -281,13 +281,9 @@ cdef inline int _ask_classes(Batch* batch, uint64_t alive, uint32_t w) noexcept 
     return 0
 
 
-cdef int buckets_ask(
-    const Buckets* buckets, Topic* topic, bint first_only, Numbers* found, Allocator* allocator, Batch* batch
+cdef inline void _begin(
+    Batch* batch, const Buckets* buckets, Topic* topic, bint first_only, Numbers* found, Allocator* allocator
 ) noexcept nogil:
-    cdef const Classes* classes = buckets.classes
-    cdef uint64_t[WIDTH_AT_MOST] alive
-    cdef uint32_t w
-    cdef int status = 0
     batch.buckets = buckets
     batch.topic = topic
     batch.found = found
@@ -296,6 +292,16 @@ cdef int buckets_ask(
     batch.limit = FEW if first_only else BATCH
     batch.first_only = first_only
     batch.hit = batch.expected = NONE
+
+
+cdef int buckets_ask(
+    const Buckets* buckets, Topic* topic, bint first_only, Numbers* found, Allocator* allocator, Batch* batch
+) noexcept nogil:
+    cdef const Classes* classes = buckets.classes
+    cdef uint64_t[WIDTH_AT_MOST] alive
+    cdef uint32_t w
+    cdef int status = 0
+    _begin(batch, buckets, topic, first_only, found, allocator)
     if (classes.used >> POSITION_ANY) & 1:
         batch.anys = _find_anys(topic)
     for w in range(classes.width):
@@ -321,14 +327,7 @@ cdef int buckets_ask_all(
     cdef const Class* entry
     cdef uint64_t sum
     cdef uint32_t c, i, j
-    batch.buckets = buckets
-    batch.topic = topic
-    batch.found = found
-    batch.allocator = allocator
-    batch.anys = batch.size = batch.located = 0
-    batch.limit = BATCH
-    batch.first_only = False
-    batch.hit = batch.expected = NONE
+    _begin(batch, buckets, topic, False, found, allocator)
     for c in range(classes.count):
         entry = &classes.classes[c]
         sum = 0

@@ -64,7 +64,8 @@ cdef void _turn_over(Occurrences* occurrences, const uint32_t* ids, uint32_t cou
 cdef inline uint32_t _first_of(
     const Occurrences* occurrences, const uint32_t* tokens, uint32_t length, uint32_t at, uint32_t end
 ) noexcept nogil:
-    """The first position, `at` or later, at which these words stand, all of them before `end`; `end` if there is none.
+    """The first position from `at` on where these words stand one after the other. They have to end before `end`, which
+    is also the answer if they stand nowhere.
     """
     cdef Bits starts
     cdef uint32_t i

@@ -155,7 +155,7 @@ class Hook:
 
     @asynccontextmanager
     async def _place(self, address: str) -> AsyncIterator[None]:
-        """Among those that are asked about. Raises AuthenticationFailed if there is none."""
+        """A login that the service may be asked about now. Raises AuthenticationFailed if they are too many."""
         places = self.rules.requests_max
         if self._closed or self._waiting.total() >= places or self._waiting[address] >= max(1, places // 4):
             self._counts["hook_refused_busy"] += 1

@@ -87,8 +87,8 @@ cdef class Socket(Watched):
         return 0
 
     cdef int look_away(self, uint32_t events) except -1:
-        """It reads nothing: epoll reports what there is to read when it is read from again. Until then it is told once
-        that the peer has gone.
+        """Stop reading. Until reading begins again, epoll does not report what arrives, and reports once that the peer
+        has gone.
         """
         cdef uint32_t wanted = WRITABLE if self.full else 0
         if not self.closing and not events & GONE:
