@@ -175,7 +175,7 @@ cdef class ArchiveTap:
             self.unspellable += 1    # Arrow's strings are UTF-8, and readers rely on it
             return 0
         if message.format.says_more(message):
-            size += message.bytes_held() + message.payload_size  # it is kept whole, too
+            size += message.bytes_held()    # it is kept whole, too
         if self.batch is None:
             self.batch = Columns(self.rows_max, self.taken)
             self.begun()

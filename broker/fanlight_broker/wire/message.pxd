@@ -90,7 +90,13 @@ cdef class Message:
         dict others                       # Account -> holders, or None
 
     cdef Message kept(self)
-    cdef Py_ssize_t bytes_held(self) noexcept
+    cdef inline Py_ssize_t bytes_held(self) noexcept:
+        """Bytes that it takes while it is kept; of a borrowed one, those that its copy will take."""
+        cdef Py_ssize_t at = self.payload_at - self.fields_at, held = OBJECTS + self.topic_size + self.fields_size
+        if 0 <= at and at + self.payload_size <= self.fields_size:    # it is in the fields
+            return held
+        return held + PAYLOAD_OBJECT + self.payload_size
+
     cpdef int add_holder(self, Ledger ledger, Account account) except -1
     cpdef int drop_holder(self, Ledger ledger, Account account) except -1
     cdef int charge(self, Account account) except -1

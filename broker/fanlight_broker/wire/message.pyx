@@ -265,10 +265,6 @@ cdef class Message:
 
     # -- kept for long ----------------------------------------------------------------------------------------------
 
-    cdef Py_ssize_t bytes_held(self) noexcept:
-        cdef Py_ssize_t payload = PAYLOAD_OBJECT + self.payload_size if self.payload_octets is not None else 0
-        return OBJECTS + self.topic_size + payload + self.fields_size
-
     cpdef int add_holder(self, Ledger ledger, Account account) except -1:
         """One more keeps it. The first enters it in the ledger, the first of an account in that; each counts itself."""
         if account is not None:

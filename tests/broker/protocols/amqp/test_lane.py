@@ -262,6 +262,24 @@ def test_confirms_that_leave_together_are_one_frame() -> None:
     assert [got.method for got in side.writer.got()] == [basic.BasicAck(6, False)]
 
 
+def test_a_message_without_room_for_its_body_reaches_no_queue() -> None:
+    """A consumer got it and the other queue did not, although its publisher was told that all is well."""
+    world = World()
+    reader, writer = world.channel(), world.channel()
+    for queue in ("q", "r"):
+        reader.declare(queue)
+        reader.ask(entity.QueueBind(queue=queue, exchange="amq.fanout"))
+    reader.consume("q", "automatic", no_ack=True)
+    writer.ask(entity.ConfirmSelect())
+    ledger = world.broker.ledger
+    for body, answer in ((b"x" * 4_000, basic.BasicNack(1, requeue=False)), (b"x" * 100, basic.BasicAck(2))):
+        ledger.stored_limit = ledger.stored + 2_000
+        writer.publish("", body, "amq.fanout")
+        assert [got.method for got in writer.got()] == [answer]
+    assert [got.body for got in reader.got()] == [b"x" * 100]
+    assert reader.counts("r") == (1, 0)
+
+
 def test_acks_of_two_channels_are_not_joined() -> None:
     side = Side(compiled=True, confirming=True)
     side.writer.ask(first.ChannelOpen(), 2)
