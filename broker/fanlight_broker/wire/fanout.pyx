@@ -54,7 +54,7 @@ cdef inline int give_copy(Target target, FanoutState* publication) except -1:
 
 cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message message) except -1:
     """Give one message to all who get it. Returns the number of subscriptions, a queue group counting once."""
-    cdef list targets = route.targets    # a nested publish may replace it
+    cdef list targets = route.targets, groups = route.groups    # a nested publish may replace them
     cdef Py_ssize_t i, routed = 0, passed = 0, n = PyList_GET_SIZE(targets)
     cdef int given
     cdef Target target
@@ -63,7 +63,7 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
     if ledger.pending is not None:
         ledger.pending.flush_batch()
     route.hits += 1
-    note_queues(PyList_GET_SIZE(route.groups))
+    note_queues(PyList_GET_SIZE(groups))
     ledger.messages_in += 1
     count_published(ledger, publisher, message.topic_size + message.payload_size)
     ledger.payload_in += message.payload_size
@@ -84,9 +84,10 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
                     passed += given
                     routed += 1
         ledger.payload_out += passed * message.payload_size
-        for group in route.groups:
+        for i in range(PyList_GET_SIZE(groups)):
+            group = <Members> PyList_GET_ITEM(groups, i)
             routed += group.give(publisher, &publication)
-        ledger.copies += n + PyList_GET_SIZE(route.groups)
+        ledger.copies += n + PyList_GET_SIZE(groups)
         if converted(&publication):
             ledger.copies += CONVERSION
     finally:

@@ -5,4 +5,5 @@ from fanlight_broker.wire.queue cimport Queue
 from fanlight_broker.wire.window cimport Window
 
 cdef bint passes(Queue queue, FanoutState* publication) except -1
+cdef bint write_through(Window window, FanoutState* publication) except -1
 cdef bint hand_over(Window window, FanoutState* publication) except -1

@@ -52,7 +52,7 @@ cdef class Format:
     cdef int sent(self, Variant variant) except -1
     cdef int address(self, Variant variant, uint32_t number, uint64_t tag, uint32_t attempt) except -1
     cdef Py_ssize_t delivery_size(self, Message message) noexcept
-    cdef int write_delivery(self, Message message, char* at, uint32_t number) except -1
+    cdef int write_delivery(self, Message message, char* at, uint32_t number, uint64_t serial) except -1
     cdef bint says_more(self, Message message) noexcept
     cdef int priority(self, Message message) except -1
     cdef void walk_headers(self, Message message, HeaderWalk* walk) noexcept

@@ -75,8 +75,11 @@ cdef class Format:
         """
         return -1
 
-    cdef int write_delivery(self, Message message, char* at, uint32_t number) except -1:
-        """Write such a delivery: the same bytes as by `encode` and `address`, without a template."""
+    cdef int write_delivery(self, Message message, char* at, uint32_t number, uint64_t serial) except -1:
+        """Write such a delivery: the same bytes as by `encode` and `address`, without a template.
+
+        serial  of its publication, in which others may get it too; 0: it is of none
+        """
         raise NotImplementedError(f"format {self.name} writes templates")
 
     cdef bint says_more(self, Message message) noexcept:

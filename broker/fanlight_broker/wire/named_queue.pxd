@@ -25,6 +25,8 @@ from fanlight_broker.wire.consumers cimport Discard
 from fanlight_broker.wire.target cimport Members
 from fanlight_broker.wire.window cimport Window
 
+cdef uint64_t queues_ended        # so far, in this process
+
 @cython.final
 @cython.no_gc
 cdef class NamedQueue(Members):

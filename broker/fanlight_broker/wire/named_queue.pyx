@@ -12,6 +12,7 @@ Not here: filters, permissions, names and what becomes of discarded messages, wh
 """
 
 cimport cython
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 
 from heapq import heappop, heappush
 from sys import maxsize
@@ -22,6 +23,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from fanlight_broker.wire.expiry cimport expire
 from fanlight_broker.wire.flight cimport ENDED, Flight
 from fanlight_broker.wire.hidden cimport unseen
+from fanlight_broker.wire.handover cimport write_through
 from fanlight_broker.wire.inflight cimport CountingTags, TagCounter
 from fanlight_broker.wire.outbox cimport Outbox, absent
 from fanlight_broker.wire.publication cimport FanoutState, kept
@@ -32,6 +34,8 @@ from fanlight_broker.wire.target cimport Members, Target
 from fanlight_broker.wire.window cimport Window
 
 DISCARDS = ("expired", "overflow", "rejected", "deliveries", "undeliverable", "purged")    # by the numbers of Discard
+
+queues_ended = 0
 
 
 @cython.no_gc
@@ -91,6 +95,11 @@ cdef class NamedQueue(Members):
         """Take a message in, and give it to a consumer that has room."""
         if self.recorder is not None:
             return self.keep_record(publisher, publication)
+        if PyList_GET_SIZE(self.windows) == 1 and not self.holding \
+                and write_through(<Window> PyList_GET_ITEM(self.windows, 0), publication):
+            self.turn = 1    # as `taker` would have it
+            self.published += 1
+            return True
         if not self.pass_on(publication):
             self.enter(kept(publication))
         return True
@@ -451,6 +460,7 @@ cdef class NamedQueue(Members):
 
     def close(self):
         """It is over: nobody takes from it any more, and `drop` follows. Returns how many messages are lost."""
+        global queues_ended
         cdef Window window
         self.deliveries_max = 0
         self.buries = False
@@ -461,6 +471,7 @@ cdef class NamedQueue(Members):
             window.box = absent(self.ledger)
         self.call_readers()
         self.origin.ended = True
+        queues_ended += 1
         return len(self)
 
     def drop(self, Py_ssize_t most):

@@ -139,9 +139,10 @@ cdef class Queue:
     cdef inline Py_ssize_t size_of(self, Message message) noexcept:
         return message.payload_size if self.by_bodies else message.bytes_held()
 
-    cdef inline bint bounds_fit(self, Message message) noexcept:
-        """Has it a place for a message, without dropping another?"""
-        return self.length + self.apart < self.messages_max and self.nbytes + self.size_of(message) <= self.bytes_max
+    cdef inline bint has_place(self, Py_ssize_t held, Py_ssize_t payload) noexcept:
+        """Has it a place for a message, without dropping another? held: bytes that it takes while it is kept"""
+        return self.length + self.apart < self.messages_max \
+            and self.nbytes + (payload if self.by_bodies else held) <= self.bytes_max
 
     cdef inline bint bounds_admit(self, Message message) noexcept:
         """Has it a place for a message that does not stay there?"""

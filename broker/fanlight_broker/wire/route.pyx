@@ -3,6 +3,7 @@
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire.hidden cimport unseen
@@ -12,7 +13,6 @@ from fanlight_broker.wire.msgpack cimport is_utf8
 from fanlight_broker.wire.named_queue cimport NamedQueue
 from fanlight_broker.wire.outbox cimport Outbox
 from fanlight_broker.wire.permits cimport permit_keep, permit_serial
-from fanlight_broker.wire.queue cimport Queue
 from fanlight_broker.wire.screening cimport RouteScreens
 from fanlight_broker.wire.target cimport Members, Target
 
@@ -124,18 +124,18 @@ cdef class Route:
         return None
 
     cdef bint refused_by_queue(self, Ledger ledger, Message message) except -1:
+        cdef list groups = self.groups
         cdef Members group
-        cdef Queue queue
-        cdef Py_ssize_t octets = message.bytes_held()
         cdef Account account = None
+        cdef Py_ssize_t i, octets = message.bytes_held()
         cdef bint room = ledger.stored + octets + HOLDER <= ledger.stored_limit, alike = False
-        for group in self.groups:
+        for i in range(PyList_GET_SIZE(groups)):
             # A queue with room refuses nothing; and mostly all are of one principal, which is asked once.
+            group = <Members> PyList_GET_ITEM(groups, i)
             if room and type(group) is NamedQueue and (<NamedQueue> group).recorder is None \
-                    and group.queue.bounds_fit(message):
-                queue = group.queue
-                if not alike or queue.account is not account:
-                    account = queue.account
+                    and group.queue.has_place(octets, message.payload_size):
+                if not alike or group.queue.account is not account:
+                    account = group.queue.account
                     alike = account is None or account.admits(octets + HOLDER, ledger)
                 if alike:
                     continue

@@ -325,7 +325,7 @@ cdef class Window:
                 if not box.has_room(size):
                     return False
                 continue    # what it has sent may have changed everything
-            format.write_delivery(message, box.place_for(size), self.number)
+            format.write_delivery(message, box.place_for(size), self.number, 0)
             box.placed(size, 0, MESSAGE | FIRM)
             queue.remove_plain(message)
             message.let_go(self.ledger, queue.account)

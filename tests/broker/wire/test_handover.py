@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fanlight_broker.protocols.amqp.channel_tags import ChannelTags
 from fanlight_broker.protocols.amqp.content_frames import DeliverWriter
@@ -21,8 +23,8 @@ from fanlight_broker.wire.window import Window
 class Hub:
     """A queue, its consumers, and a publisher's route to it."""
 
-    def __init__(self) -> None:
-        self.ledger = Ledger(1 << 30, lambda: None)
+    def __init__(self, ledger: Ledger | None = None) -> None:
+        self.ledger = ledger or Ledger(1 << 30, lambda: None)
         self.queue = NamedQueue("q", Queue(self.ledger, 1_000, 1 << 20))
         self.route = Route(b"\0t", [], [self.queue])
 
@@ -130,3 +132,35 @@ def test_an_outbox_that_is_closed_meanwhile_gets_nothing_and_the_others_do(autom
     assert (closed.delivered, other.delivered) == (1, 2)
     hub.queue.remove(closed, 0.0)
     assert other.delivered == (2 if automatic else 3), "what the closed one had not acknowledged goes to the other"
+
+
+bodies = st.sampled_from((0, 1, 100, 3_900, 4_088, 4_089, 4_096, 4_097, 9_000)).map(lambda size: b"x" * size)
+names = st.text(max_size=40)
+frame_sizes = st.sampled_from((4_096, 131_072))
+consumers = st.lists(st.tuples(st.integers(1, 65_535), names, frame_sizes), min_size=1, max_size=5)
+messages = st.lists(st.tuples(names, names, st.sampled_from((2, 60, 5_000)), bodies), min_size=1, max_size=4)
+
+
+@settings(max_examples=60)
+@given(consumers, messages)
+def test_each_of_many_consumers_gets_the_frames_that_python_writes(
+    consumers: list[tuple[int, str, int]], messages: list[tuple[str, str, int, bytes]]
+) -> None:
+    """What is alike for all of them is laid out once for a message; channels, tags, sizes of frames are their own."""
+    ledger = Ledger(1 << 30, lambda: None)
+    writers = [DeliverWriter(channel, tag, frame_max) for channel, tag, frame_max in consumers]
+    hubs = [Hub(ledger) for _ in writers]
+    windows = [hub.consumer(automatic=True, writer=writer) for hub, writer in zip(hubs, writers, strict=True)]
+    route = Route(b"\0t", [], [hub.queue for hub in hubs])
+    for number, (exchange, key, octets, body) in enumerate(messages, 1):
+        message = Message(FORMAT, b"t", SYNTAX, body, fields=pack_fields(exchange, key, b"\0\0" + b"h" * (octets - 2)))
+        assert publish(route, ledger, None, message) == len(hubs)
+        for window, writer in zip(windows, writers, strict=True):
+            head, tag_at, rest = writer(message)
+            expected = head[:tag_at] + number.to_bytes(8, "big") + b"\0" + head[tag_at + 9 :] + rest
+            assert window.outbox is not None
+            assert window.outbox.read(1 << 20) == expected
+    assert [(hub.queue.published, hub.queue.acknowledgements, len(hub.queue)) for hub in hubs] == [
+        (len(messages), len(messages), 0)
+    ] * len(hubs)
+    assert ledger.stored == 0

@@ -26,6 +26,10 @@ cdef class AmqpDeliveryFormat(AmqpFormat):
         readonly Py_ssize_t count_at
         readonly Py_ssize_t tag_at        # in the head of the message that was written last
         readonly bytes before             # of basic.deliver, all that stands before the tag; None: `writer` writes all
-        readonly Py_ssize_t body_max      # bytes of a body that is written here
+        const char* before_at
+        Py_ssize_t before_size
+        readonly Py_ssize_t body_max      # bytes of a body that is written here; -1: none is
 
     cdef void lay_out(self, Message message, char* at) noexcept
+    cdef bint keep_common(self, Message message) noexcept
+    cdef void copy_common(self, char* at) noexcept

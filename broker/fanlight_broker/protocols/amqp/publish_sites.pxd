@@ -31,6 +31,7 @@ cdef class PublishSite:
         Route joined                      # these, and the topic's own subscriptions, as long as they are the same:
         list targets, groups
         readonly KeptAnswer answer        # None: it is of the default exchange, and depends on its queue alone
+        uint64_t seen_live                # queues that had ended when its own were last seen to be there
         Badge publishes, asks             # the class that was last found to be permitted to publish, to ask for answers
 
     cdef bint usable(self) noexcept

@@ -8,10 +8,12 @@ exchange; it is used until a binding on its path changes, or a queue of it ends.
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.list cimport PyList_GET_SIZE
+from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
 
 from fanlight_broker.protocols.amqp.exchange_routes cimport queues_live
 from fanlight_broker.wire.msgpack cimport is_utf8
+from fanlight_broker.wire.named_queue cimport queues_ended
 from fanlight_broker.wire.route cimport Route
 
 cdef enum:
@@ -30,11 +32,18 @@ cdef class PublishSite:
                   ExchangeRoutes by_headers=None, Route onward=None):
         self.topic, self.names, self.route, self.answer, self.by_headers = topic, names, route, answer, by_headers
         self.onward = onward
+        self.seen_live = <uint64_t> -1
 
     cdef bint usable(self) noexcept:
         if self.answer is not None and not self.answer.valid:
             return False
-        return (self.route is None or queues_live(self.route)) and (self.onward is None or queues_live(self.onward))
+        if self.seen_live == queues_ended:
+            return True
+        if (self.route is not None and not queues_live(self.route)) \
+                or (self.onward is not None and not queues_live(self.onward)):
+            return False
+        self.seen_live = queues_ended
+        return True
 
     cdef Route joined_with(self, Route route):
         """The route of the topic, which has no screens, with the queues behind it; each queue once."""
