@@ -15,7 +15,7 @@ from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire.flight cimport Flight
-from fanlight_broker.wire.handover cimport hand_over, passes
+from fanlight_broker.wire.handover cimport hand_over, passes, write_through
 from fanlight_broker.wire.inflight cimport TagCounter
 from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.message cimport Message

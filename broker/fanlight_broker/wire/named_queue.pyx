@@ -12,7 +12,6 @@ Not here: filters, permissions, names and what becomes of discarded messages, wh
 """
 
 cimport cython
-from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 
 from heapq import heappop, heappush
 from sys import maxsize
@@ -23,7 +22,6 @@ from libc.stdint cimport uint32_t, uint64_t
 from fanlight_broker.wire.expiry cimport expire
 from fanlight_broker.wire.flight cimport ENDED, Flight
 from fanlight_broker.wire.hidden cimport unseen
-from fanlight_broker.wire.handover cimport write_through
 from fanlight_broker.wire.inflight cimport CountingTags, TagCounter
 from fanlight_broker.wire.outbox cimport Outbox, absent
 from fanlight_broker.wire.publication cimport FanoutState, kept

@@ -28,14 +28,14 @@ cdef enum:
 
 
 # What all consumers get of one message, which comes behind the tag. Their channels stand in it, and are filled in.
-cdef struct Common:
+cdef struct CommonPart:
     uint64_t serial          # of the publication; `size` is 0 after the first delivery, which mostly is the only one
     Py_ssize_t size
     Py_ssize_t method_size   # of the METHOD frame, what is in it
     Py_ssize_t channel_at, body_channel_at    # 0: there is no body
     char octets[COMMON_MOST]
 
-cdef Common common
+cdef CommonPart common
 
 
 cdef class AmqpFormat(Format):
