@@ -43,7 +43,7 @@ cdef bint write_through(Window window, FanoutState* publication) except -1:
             or window.sent >= window.inflight_max or (<Outbox> box).closed \
             or ((<Outbox> box).refill and (<Outbox> box).size):
         return False
-    format = <void*> window.variant.format
+    format = <void*> window.format
     if (<Message> message).format.family is not (<Format> format).family \
             or not (<Queue> queue).bounds_admit(<Message> message):
         return False
@@ -63,7 +63,7 @@ cdef bint hand_over(Window window, FanoutState* publication) except -1:
     cdef Message message = <Message> publication.message
     if window.automatic and write_through(window, publication):
         return True
-    if message.format.family is not window.variant.format.family:
+    if message.format.family is not window.format.family:
         return False
     if window.automatic:
         return window.queue.journal is None and window.queue.bounds_admit(message) \

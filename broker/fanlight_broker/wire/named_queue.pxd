@@ -31,19 +31,21 @@ cdef uint64_t queues_ended        # so far, in this process
 @cython.no_gc
 cdef class NamedQueue(Members):
     cdef:
+        # What a delivery reads comes first, behind what Members has last.
+        Window only                       # its consumer, if it has one, and not several
+        public object recorder            # of a stream: takes what comes, so that nothing ever waits; or None
+        readonly uint64_t published       # messages that came
+        Py_ssize_t turn
+        public bint holding               # new messages wait in `held` for those that were before them
+        readonly bint refusing            # when it is full its publishers are refused
         readonly Window origin            # never open: its bindings have it as their destination, and so their owner
         readonly list windows             # of its consumers: by rank, and in the order in which they came
         public uint32_t deliveries_max    # of one message; 0: without a bound
         public bint single                # only the consumer that came first gets anything
-        readonly bint refusing            # when it is full its publishers are refused
         public bint buries                # what is discarded is kept for the core, in `graves`
-        readonly uint64_t published       # messages that came
-        readonly uint64_t discards        # of them, gone without being acknowledged
-        public object recorder            # of a stream: takes what comes, so that nothing ever waits; or None
+        readonly uint64_t discards        # messages gone without being acknowledged
         Ledger ledger
         TagCounter tags
-        public bint holding               # new messages wait in `held` for those that were before them
-        Py_ssize_t turn
         list held
         list delayed                      # a heap
         uint64_t serial                   # of the entries of the heap
@@ -51,6 +53,11 @@ cdef class NamedQueue(Members):
         bint ranked                       # consumers have had ranks, and are in the order of these
         Py_ssize_t guests                 # windows of those who take a message at a time: the last ones in `windows`
         list readers                      # called when the backlog has been read
+
+    cdef inline int windows_changed(self) except -1:
+        """Called with each change of `windows`."""
+        self.only = <Window> self.windows[0] if PyList_GET_SIZE(self.windows) == 1 else None
+        return 0
 
     cdef inline bint keep_record(self, Outbox publisher, FanoutState* publication) except -1:
         """`give` of a stream."""

@@ -1,9 +1,8 @@
 # cython: language_level=3
 """Named queues: messages wait until a consumer has acknowledged them. Drawn in named_queue.pxd.
 
-Every message goes through the queue, and a consumer with room takes it from there in the same call. So there is one
-place for bounds and for the journal, and messages leave in the order in which they came. A message that was in flight
-and comes back is the oldest again.
+A message goes to a consumer with room at once (handover.pyx), else through the queue, which messages leave in the order
+in which they came. A message that was in flight and comes back is the oldest again.
 
 As long as messages wait, each consumer is full, or has something in flight: its acknowledgement, or its outbox when it
 has drained, fetches the next. So `give` looks for a consumer only if nothing waits.
@@ -93,8 +92,7 @@ cdef class NamedQueue(Members):
         """Take a message in, and give it to a consumer that has room."""
         if self.recorder is not None:
             return self.keep_record(publisher, publication)
-        if PyList_GET_SIZE(self.windows) == 1 and not self.holding \
-                and write_through(<Window> PyList_GET_ITEM(self.windows, 0), publication):
+        if self.only is not None and not self.holding and write_through(self.only, publication):
             self.turn = 1    # as `taker` would have it
             self.published += 1
             return True
@@ -263,6 +261,7 @@ cdef class NamedQueue(Members):
         while self.ranked and not guest and at and (<Window> self.windows[at - 1]).rank < window.rank:
             at -= 1
         self.windows.insert(at, window)
+        self.windows_changed()
         self.guests += guest
         self.queue.idle = False
         return window
@@ -292,6 +291,7 @@ cdef class NamedQueue(Members):
         cdef Flight flight
         self.guests -= self.is_guest(window)
         self.windows.remove(window)
+        self.windows_changed()
         self.queue.idle = not self.windows
         window.open = False
         for flight in reversed(window.flights()):
@@ -460,8 +460,7 @@ cdef class NamedQueue(Members):
         """It is over: nobody takes from it any more, and `drop` follows. Returns how many messages are lost."""
         global queues_ended
         cdef Window window
-        self.deliveries_max = 0
-        self.buries = False
+        self.deliveries_max, self.buries = 0, False
         self.refuse_publishers(False)
         for window in self.windows:
             window.open = False
@@ -497,4 +496,5 @@ cdef class NamedQueue(Members):
             most -= len(flights) + 1
             if window.inflight.count == 0:
                 self.windows.pop()
+                self.windows_changed()
         return 0

@@ -27,25 +27,26 @@ cdef enum:
 @cython.no_gc
 cdef class Queue:
     cdef:
-        Ledger ledger
+        # What a delivery reads that does not stay here comes first, in two lines of the processor's cache.
         readonly Account account      # of the principal it is kept for, or None
-        object flights                # FlightRow, oldest first; or Levels; or NOTHING
         Py_ssize_t length
-        public QueueJournal journal   # of what must survive a restart; None: nothing does
-        public Backlog backlog        # None: all of it is in memory
-        public bint idle              # no consumer is connected: what comes is not taken soon
-        public Consumers group        # the queue group that it is of, as long as that has members; else None
+        readonly Py_ssize_t apart     # messages that wait for their time, and are in no order: they count as well
+        readonly Py_ssize_t nbytes    # with those kept apart
         public Py_ssize_t messages_max, bytes_max
+        public QueueJournal journal   # of what must survive a restart; None: nothing does
+        public double ttl             # seconds that a message may wait since it came; NEVER ends: infinite
+        public bint by_bodies         # `bytes_max` and `nbytes` count payloads alone
+        readonly int priorities       # 0: all messages are alike, and it reads no priority
+        Ledger ledger
+        object flights                # FlightRow, oldest first; or Levels; or NOTHING
+        public Backlog backlog        # None: all of it is in memory
+        public Consumers group        # the queue group that it is of, as long as that has members; else None
+        public bint idle              # no consumer is connected: what comes is not taken soon
         public bint drop_oldest       # when it is full, of the lowest priority; else the newest
         public bint buries_newest     # one that it has no room for is discarded, as one of its own
         public bint in_order          # what has expired leaves it when it is the oldest, and not before
         public Py_ssize_t reads_dropped    # below so many: what it drops for room is read first, to be buried
-        public bint by_bodies         # `bytes_max` and `nbytes` count payloads alone
         public Py_ssize_t wanting     # its group is notified when fewer wait, once; 0: never
-        readonly int priorities       # 0: all messages are alike, and it reads no priority
-        public double ttl             # seconds that a message may wait since it came; NEVER ends: infinite
-        readonly Py_ssize_t nbytes    # with those kept apart
-        readonly Py_ssize_t apart     # messages that wait for their time, and are in no order: they count as well
         readonly Py_ssize_t mortal    # messages in it that expire some day
         readonly Py_ssize_t sifted    # of those in memory, that `expire` has looked at; 0: it begins anew
         readonly uint64_t dropped, expired

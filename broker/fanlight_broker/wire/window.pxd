@@ -21,7 +21,7 @@ from fanlight_broker.wire.frames cimport FIRM, MESSAGE
 from fanlight_broker.wire.inflight cimport Inflight, ReusedTags
 from fanlight_broker.wire.journal cimport JournalPosition, QueueJournal
 from fanlight_broker.wire.ledger cimport Ledger
-from fanlight_broker.wire.message cimport Message, Variant, uint16_into
+from fanlight_broker.wire.message cimport Format, Message, Variant, uint16_into
 from fanlight_broker.wire.outbox cimport Outbox, Owner
 from fanlight_broker.wire.publication cimport FanoutState
 from fanlight_broker.wire.consumers cimport Consumers
@@ -30,29 +30,31 @@ from fanlight_broker.wire.queue cimport Consumer, Queue
 @cython.final
 cdef class Window:
     cdef:
+        # What a delivery reads comes first, in two lines of the processor's cache.
         Outbox box                    # of the present connection; the absent one's (outbox.pxd) while there is none
-        public Owner owner            # whose it is; None: nobody's
         readonly Queue queue
-        readonly Inflight inflight
+        Ledger ledger
+        # A consumer of a named queue (named_queue.pxd) has a window at that queue, in place of one of its own.
+        readonly Consumers hub        # the named queue; None: it is a session's
+        Format format                 # of `variant`
+        readonly uint32_t number      # of its subscription
         readonly bint open            # the client is there and may be sent to
+        public bint automatic         # what is sent is acknowledged by that
+        readonly Py_ssize_t sent      # deliveries in use, of
+        readonly Py_ssize_t inflight_max    # those that the client takes unacknowledged
+        readonly uint64_t delivered   # to it, as a consumer
+        readonly Variant variant      # how its deliveries are written
+        public int rank               # consumers with a higher one come first
+        public double ack_wait        # seconds in which a delivery is to be acknowledged
+        double next_due               # no delivery is to be acknowledged before
+        public Owner owner            # whose it is; None: nobody's
+        readonly Inflight inflight
         readonly bint ended           # its session is over: its subscriptions deliver nothing more
         readonly bint resting         # the turn was over before all was sent that has room: `advance` goes on
-        readonly Py_ssize_t inflight_max    # that the client takes unacknowledged
-        readonly Py_ssize_t sent      # of these, those in use
         readonly list consumers
         readonly uint64_t ended_flights     # whichever way they ended
         public JournalPosition position     # of the broker's journal; None: nothing waits for it
         readonly Py_ssize_t unsent    # with a tag that is not synced, and those behind them
-        # A consumer of a named queue (named_queue.pxd) has a window at that queue, in place of one of its own.
-        readonly Consumers hub        # the named queue; None: it is a session's
-        readonly Variant variant      # how its deliveries are written
-        readonly uint32_t number      # of its subscription
-        public int rank               # consumers with a higher one come first
-        public double ack_wait        # seconds in which a delivery is to be acknowledged
-        public bint automatic         # what is sent is acknowledged by that
-        readonly uint64_t delivered   # to it, as a consumer
-        double next_due               # no delivery is to be acknowledged before
-        Ledger ledger
         uint64_t order
         uint64_t gathered             # of a Finder, that looks for sessions with two subscriptions to one topic
         object again                  # deque, or None if it is empty

@@ -55,6 +55,7 @@ cdef class Window:
         if counter is not None:
             (<CountingTags?> self.inflight).counter = counter
         self.hub, self.variant, self.number = hub, variant, number
+        self.format = variant.format if variant is not None else None
         self.ack_wait = self.next_due = INFINITY
         self.consumers = unseen([])
 
@@ -307,7 +308,7 @@ cdef class Window:
         """`pump`, of what waits without flights: from where it lies into the outbox. True if the turn is over."""
         cdef Queue queue = self.queue
         cdef Outbox box = self.box
-        cdef Format format = self.variant.format
+        cdef Format format = self.format
         cdef Message message
         cdef RowSlot* slot
         cdef Py_ssize_t size

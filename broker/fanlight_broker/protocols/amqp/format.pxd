@@ -20,15 +20,15 @@ cdef class AmqpFormat(Format):
 cdef class AmqpDeliveryFormat(AmqpFormat):
     cdef:
         ChannelTags tags
+        const char* before_at             # where `before` is
+        Py_ssize_t before_size
+        readonly Py_ssize_t body_max      # bytes of a body that is written here; -1: none is
+        readonly bytes before             # of basic.deliver, all that stands before the tag; None: `writer` writes all
         readonly object writer            # makes head, place of the tag and body of a message: content_frames
         readonly bint automatic           # nobody acknowledges its messages
         readonly bint counted             # a header says how often it was delivered before: 8 octets at `count_at`
         readonly Py_ssize_t count_at
         readonly Py_ssize_t tag_at        # in the head of the message that was written last
-        readonly bytes before             # of basic.deliver, all that stands before the tag; None: `writer` writes all
-        const char* before_at
-        Py_ssize_t before_size
-        readonly Py_ssize_t body_max      # bytes of a body that is written here; -1: none is
 
     cdef void lay_out(self, Message message, char* at) noexcept
     cdef bint keep_common(self, Message message) noexcept
