@@ -149,11 +149,16 @@ class Browser:
     def without_a_name(self) -> list[str]:
         """Elements that a screen reader could not name: by the browser's own computation of names."""
         all_of_them = "button, a[href], input, select, textarea, [role=img]"
-        return [
-            str(each.get_attribute("outerHTML"))[:200]
-            for each in self.driver.find_elements(By.CSS_SELECTOR, all_of_them)
-            if each.is_displayed() and not each.accessible_name
-        ]
+
+        def look() -> tuple[list[str]]:
+            return ([
+                str(each.get_attribute("outerHTML"))[:200]
+                for each in self.driver.find_elements(By.CSS_SELECTOR, all_of_them)
+                if each.is_displayed() and not each.accessible_name
+            ],)  # fmt: skip
+
+        (found,) = self.until(look, "a page that is not drawn anew while it is looked at")
+        return found
 
     def picture(self, name: str, folder: Path = PICTURES) -> Path:
         """A picture for docs/dashboard.md, or of a report for another page, in a folder of `build`."""
