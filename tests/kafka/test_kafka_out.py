@@ -71,13 +71,17 @@ def test_a_root_that_kafka_has_no_name_for_is_spelled_otherwise() -> None:
 def test_messages_that_are_gone_end_a_bridge_unless_they_may(
     folder: Path, mock_kafka: MockKafka, fresh: Fresh, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Kafka hides what is before them, in a transaction that is not committed. This one shows what of it had been sent:
+    nothing, or on a slow machine some."""
     with Archive(folder) as archive:
         (folder / archive.spans[1].name).unlink()
     assert main(out(folder, mock_kafka, fresh)) == 2
     assert "400 to 799" in capsys.readouterr().err
-    assert mock_kafka.records(fresh("records")) == []
+    aborted = places(mock_kafka.records(fresh("records")))
+    assert set(aborted) <= set(range(400))
     assert main(out(folder, mock_kafka, fresh, "--on-loss", "skip")) == 0
-    assert sorted(places(mock_kafka.records(fresh("records")))) == [*range(400), *range(800, 1_000)]
+    sent = places(mock_kafka.records(fresh("records")))
+    assert sorted(sent) == sorted([*aborted, *range(400), *range(800, 1_000)])
 
 
 def test_mistakes_are_said_in_a_line(
