@@ -136,7 +136,7 @@ class EventFeed(Overhearing):
         self._number += 1
         # Cut before it is kept: what a client says of itself may have as many bytes as a frame.
         shortened = {
-            name: value if type(value) is str and len(value) <= TEXT_MAX else shown(value)
+            name: value if (type(value) is str and len(value) <= TEXT_MAX) or type(value) is int else shown(value)
             for name, value in keys.items() if name not in LEFT_OUT
         }  # fmt: skip
         event = Event(self._number, kind, shortened, time())

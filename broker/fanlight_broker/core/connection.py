@@ -46,8 +46,8 @@ class ConnectionState(Enum):
 
 
 WORK_SECONDS: Final = 0.000_1  # for a client's subscriptions, before it is looked at how much they take
-CLOSED: Final = ConnectionState.CLOSED
-VERIFYING: Final = ConnectionState.VERIFYING
+DECISIONS: Final = (FRAME, PUBLISH)  # events that ask for one
+AWAITING, VERIFYING, AUTHENTICATING, CONNECTED, CLOSED = ConnectionState  # in Python 3.11 a class looks them up slowly
 
 
 class ProtocolConnection(ClientConnection, ABC):
@@ -68,7 +68,7 @@ class ProtocolConnection(ClientConnection, ABC):
         self.lane = lane
         self.inbox = lane.inbox
         self.outbox = lane.outbox
-        self.state = ConnectionState.AWAITING
+        self.state = AWAITING
         self.client: Client | None = None
         self.at_work: Iterator[Any] | None = None  # what is left to do of a frame that takes several turns
         self.blocked = False
@@ -151,7 +151,7 @@ class ProtocolConnection(ClientConnection, ABC):
 
     def receive(self, now: float) -> None:
         """Process the frames in the inbox that are complete."""
-        if self.lane.ready and self.state is ConnectionState.CONNECTED:
+        if self.lane.ready and self.state is CONNECTED:
             # As a compiled transport does: what follows below is a dozen calls, for TLS and WebSocket with each read.
             event, ledger = self.lane.advance(now), self.broker.ledger
             if event != NEED_MORE or ledger.ended or ledger.attention or ledger.faults or ledger.graves:
@@ -182,12 +182,11 @@ class ProtocolConnection(ClientConnection, ABC):
     def process(self, event: int | None, now: float) -> None:
         """Continue from an event of the lane, or with None from the lane's present position."""
         begun, dry = False, False  # at least one decision per turn, so that everything ends
-        lane = self.lane
+        lane, turn_over = self.lane, self.broker.turns.over
         try:
             while (state := self.state) is not CLOSED and state is not VERIFYING:
                 if event is None:
-                    unfinished = (begun and self.broker.turns.over()) \
-                        or (self.at_work is not None and self.continue_work())
+                    unfinished = (begun and turn_over()) or (self.at_work is not None and self.continue_work())
                     if (self._asked_in_vain or self._worked > WORK_SECONDS) and self._must_wait(now):
                         break
                     if unfinished:
@@ -198,7 +197,7 @@ class ProtocolConnection(ClientConnection, ABC):
                 if event == NEED_MORE:
                     dry = True
                     break
-                if event in (FRAME, PUBLISH):
+                if event in DECISIONS:
                     if lane.pending_acks and self._waits_for_receipts():
                         self._wait_for_blocker(now)
                         break
@@ -242,7 +241,7 @@ class ProtocolConnection(ClientConnection, ABC):
         """Was its principal refused too often, or are its subscriptions too much work? Raises LimitExceeded."""
         count, self._asked_in_vain = self._asked_in_vain, 0
         seconds, self._worked = self._worked, 0.0
-        if self.client is None or self.state is not ConnectionState.CONNECTED:
+        if self.client is None or self.state is not CONNECTED:
             return False
         broker, principal, bucket = self.broker, self.client.subscriber.share.principal, None
         if seconds and len(broker.shares) > 1 and broker.login_turns.is_crowded:
@@ -315,12 +314,12 @@ class ProtocolConnection(ClientConnection, ABC):
     @property
     def closed(self) -> bool:
         """Further input is discarded."""
-        return self.state is ConnectionState.CLOSED
+        return self.state is CLOSED
 
     @property
     def waiting(self) -> bool:
         """Its credentials are being checked, or its session is being stored; input waits meanwhile."""
-        return self.state is ConnectionState.VERIFYING
+        return self.state is VERIFYING
 
     def verify(self, user: str | None, password: str | None, now: float, client: str = "") -> None:
         """Check the client's credentials. Nothing is read meanwhile. Raises FanlightError, as `welcome` does."""
@@ -341,7 +340,7 @@ class ProtocolConnection(ClientConnection, ABC):
 
     def hold_input(self) -> None:
         """Read nothing until `go_on`."""
-        self.state = ConnectionState.VERIFYING
+        self.state = VERIFYING
         self.inbox.pause()
         self.transport.pause_reading()
 
@@ -419,12 +418,12 @@ class ProtocolConnection(ClientConnection, ABC):
 
     def idle(self, now: float) -> None:
         """Check periodically for a silent peer, unless the broker itself does not read from it."""
-        if self.state is ConnectionState.CONNECTED and not (self.blocked or self.turn_over):
+        if self.state is CONNECTED and not (self.blocked or self.turn_over):
             self.check_silence(self.lane.silence(now), now)
 
     def leave(self, reason: str) -> None:
         """Close after sending what is in the outbox. `reason` is for the log."""
-        self.state = ConnectionState.CLOSED
+        self.state = CLOSED
         self.broker.login_turns.leave(self)
         self.lane.forget_receipts()
         self.end()
@@ -439,7 +438,7 @@ class ProtocolConnection(ClientConnection, ABC):
         """The transport is closed. Returns the publishers that were held back for this client."""
         self.inbox.clear()
         if not self.closed:  # else `leave` has done this
-            self.state = ConnectionState.CLOSED
+            self.state = CLOSED
             self.broker.login_turns.leave(self)
             self.lane.forget_receipts()
             self.end()
@@ -470,7 +469,7 @@ class ProtocolConnection(ClientConnection, ABC):
 
     def unblocked(self) -> None:
         """Continue: the outbox that held this publisher back has drained, or its own outbox is empty."""
-        if self.state is not ConnectionState.CONNECTED:
+        if self.state is not CONNECTED:
             return
         now = self.transport.now()
         self.refill(now)

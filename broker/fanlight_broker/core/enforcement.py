@@ -329,7 +329,7 @@ class Enforcement:
     ) -> bool:
         """May it have what a filter matches? True: partly. whole: that is not enough. Raises NotPermitted."""
         found = self.decide_filter(subscriber, action, filter, syntax)
-        if found.access is Access.ALL:
+        if found is ALL_ALLOWED or found.access is Access.ALL:
             return False
         if found.access is Access.PARTLY and not whole and self.limits.subscribe_partly is SubscribePartly.FILTER:
             return True

@@ -34,6 +34,7 @@ from fanlight_broker.core.queue_filters import QueueFilters
 from fanlight_broker.core.replay import ReplaySource
 from fanlight_broker.core.retained import Retained
 from fanlight_broker.core.session_queues import new_queue
+from fanlight_broker.core.share import SUBSCRIPTIONS
 from fanlight_broker.core.shares import SharedPot
 from fanlight_broker.core.streams import StreamRecording, check_replayer
 from fanlight_broker.core.subscriber import Client, Subscriber
@@ -386,8 +387,8 @@ class Queues:
         if queue.options.stream is not None and not streams:
             raise Unsupported(f"the queue {queue.name!r} is a stream, which AMQP clients consume", option="queue")
         share = client.subscriber.share
-        self._shares.check(share, SharedPot.SUBSCRIPTIONS)
-        self._shares.charge(share, SharedPot.SUBSCRIPTIONS)
+        self._shares.check(share, SUBSCRIPTIONS)
+        self._shares.charge(share, SUBSCRIPTIONS)
         window = queue.inside.add(
             client.outbox, variant, number, min(prefetch, self.limits.prefetch_max), ack_wait, client.subscriber,
             share.sessions, rank=rank,
@@ -451,7 +452,7 @@ class Queues:
         self._publishing.acknowledgements.commit(then, receiver, recorded=False)
 
     def _refund(self, consumer: QueueConsumer) -> None:
-        self._shares.refund(consumer.share, SharedPot.SUBSCRIPTIONS)
+        self._shares.refund(consumer.share, SUBSCRIPTIONS)
 
     # -- by the clock -----------------------------------------------------------------------------------------------
 

@@ -72,6 +72,8 @@ class Quota:
 
     def least(self, name: str) -> int | None:
         """The smallest maximum of all that hold for a client; None: nothing bounds it."""
+        if not (self.maxima or self.also):  # most clients
+            return None
         found = [quota.maxima[name] for quota in (self, *(each.quota for each in self.also)) if name in quota.maxima]
         return min(found, default=None)
 

@@ -47,6 +47,9 @@ class SharedPot(StrEnum):
         return f"{kind}_share_percent"
 
 
+# Those that are asked about for each consumer: in Python 3.11 a class looks its members up slowly.
+SUBSCRIPTIONS: Final = SharedPot.SUBSCRIPTIONS
+SUBSCRIPTIONS_BYTES: Final = SharedPot.SUBSCRIPTIONS_BYTES
 NUMBERS: Final = {pot: number for number, pot in enumerate(SharedPot)}  # in `wire.PotCounts`
 
 # What a share's account and pot count, and what the ledger counts in all.
@@ -73,6 +76,7 @@ class Share:
         "__weakref__", "account", "by_quota", "clients", "connections_refused", "counts", "entry", "key", "passed",
         "principal", "producers", "refused", "replays", "sessions",
     )
+    holders: "tuple[Share, ...]" = ()  # of other quotas, that it counts in as well: a JointShare has some
 
     def __init__(
         self, principal: str, sessions: Pot, totals: PotTotals, key: tuple[str, ...] = (), *, by_quota: bool = False
@@ -144,11 +148,6 @@ class Share:
         return self
 
     @property
-    def holders(self) -> "tuple[Share, ...]":
-        """Of other holders of quotas, that it counts in as well."""
-        return ()
-
-    @property
     def parts(self) -> "tuple[Share, ...]":
         """All that it counts in, its principal's first."""
         return (self,)
@@ -170,12 +169,12 @@ class JointShare(Share):
     What is counted here is counted in all its parts. When its holders change, all of it moves.
     """
 
-    __slots__ = ("_holders", "_root")
+    __slots__ = ("_root", "holders")
 
     def __init__(self, root: Share, holders: tuple[Share, ...], totals: PotTotals) -> None:
         self.principal, self.key, self.by_quota = root.principal, (), False
         self._root = root
-        self._holders: tuple[Share, ...] = ()
+        self.holders = ()
         self.account = Account(root.account)
         self.sessions = PotShare(root.sessions.whole, root.sessions)
         self.counts = PotCounts(totals, root.counts)
@@ -184,12 +183,12 @@ class JointShare(Share):
 
     def join(self, holders: tuple[Share, ...]) -> None:
         """Count for these holders, and no longer for those before."""
-        for each in self._holders:
+        for each in self.holders:
             for producer in self.producers:
                 del each.producers[producer]
         for each in holders:
             each.producers.update(self.producers)
-        self._holders = holders
+        self.holders = holders
         self.account.join(tuple(each.account for each in holders))
         self.sessions.join(tuple(each.sessions for each in holders))
         self.counts.join(tuple(each.counts for each in holders))
@@ -199,16 +198,12 @@ class JointShare(Share):
         return self._root
 
     @property
-    def holders(self) -> tuple[Share, ...]:
-        return self._holders
-
-    @property
     def parts(self) -> tuple[Share, ...]:
-        return self._root, *self._holders
+        return self._root, *self.holders
 
     @property
     def with_parts(self) -> tuple[Share, ...]:
-        return self, self._root, *self._holders
+        return self, self._root, *self.holders
 
     @property
     def empty(self) -> bool:
@@ -216,7 +211,7 @@ class JointShare(Share):
 
     @property
     def stored_name(self) -> str:
-        name = dumps([self.principal, *(each.key for each in self._holders)], ensure_ascii=False)
+        name = dumps([self.principal, *(each.key for each in self.holders)], ensure_ascii=False)
         return name if len(name.encode(errors="surrogatepass")) <= STORED_NAME_MAX else self.principal
 
 

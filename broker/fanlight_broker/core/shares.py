@@ -37,6 +37,7 @@ from fanlight_broker.core.share import (
     NO_TRAFFIC,
     NUMBERS,
     OF_THE_LEDGER,
+    SUBSCRIPTIONS_BYTES,
     JointShare,
     Share,
     SharedPot,
@@ -174,13 +175,11 @@ class Shares:
     def total(self, pot: SharedPot) -> int:
         if pot not in OF_THE_LEDGER:
             return self._totals.used_of(NUMBERS[pot])
+        if pot is SUBSCRIPTIONS_BYTES:
+            return self.ledger.subscriptions.used
         if pot is SharedPot.STORED_BYTES:
             return self.ledger.stored
-        if pot is SharedPot.SESSIONS_BYTES:
-            return self.ledger.sessions.used
-        if pot is SharedPot.RETAINED_BYTES:
-            return self.ledger.retained
-        return self.ledger.subscriptions.used
+        return self.ledger.sessions.used if pot is SharedPot.SESSIONS_BYTES else self.ledger.retained
 
     def refusals(self, pot: SharedPot) -> int:
         """How often any principal's share had no room."""

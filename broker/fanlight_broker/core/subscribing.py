@@ -22,6 +22,7 @@ from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.permissions import Access, Action
 from fanlight_broker.core.ports import Journal, SubscriptionTrail
 from fanlight_broker.core.router import Router
+from fanlight_broker.core.share import SUBSCRIPTIONS, SUBSCRIPTIONS_BYTES
 from fanlight_broker.core.shares import Share, SharedPot, Shares
 from fanlight_broker.core.subscriber import Client, Subscriber
 from fanlight_broker.core.subscription import (
@@ -40,6 +41,7 @@ from fanlight_broker.wire.queue import Queue
 if TYPE_CHECKING:
     from fanlight_broker.core.condition import Condition
 
+SUBSCRIBE: Final = Action.SUBSCRIBE  # in Python 3.11 a class looks its members up slowly
 AFTER_MAX: Final = 2**63 - 1  # messages after which a subscription ends: 292,000 years at a million a second
 
 
@@ -156,7 +158,7 @@ class Subscribing:
             check_filter(text, syntax, limits)
         partly = self.check_permission(subscriber, text, syntax, whole=whole or group is not None)
         self._check_hashes(subscriber, hashes_of(text, syntax))
-        self.shares.check(subscriber.share, SharedPot.SUBSCRIPTIONS)
+        self.shares.check(subscriber.share, SUBSCRIPTIONS)
         more = SUBSCRIPTION_BYTES + len(text) + (condition.nbytes if condition is not None else 0)
         self.check_bytes(subscriber, more, share_bytes(text, group, condition))
         return partly
@@ -170,7 +172,7 @@ class Subscribing:
             check_inbox(text, syntax, subscriber.inbox)
             if first_word(text, syntax) == INBOX_ROOT:
                 return False
-        return self.enforcement.check_filter(subscriber, Action.SUBSCRIBE, text, syntax, whole=whole)
+        return self.enforcement.check_filter(subscriber, SUBSCRIBE, text, syntax, whole=whole)
 
     def may_read_all(self, subscriber: Subscriber, text: bytes, syntax: str) -> bool:
         """`check_permission` for all of a filter, to choose what is shown."""
@@ -186,7 +188,7 @@ class Subscribing:
                 f"all subscriptions together hold {pot.used} bytes", "subscriptions_bytes_max",
                 self.limits.subscriptions_bytes_max,
             )
-        self.shares.check(subscriber.share, SharedPot.SUBSCRIPTIONS_BYTES, shared)
+        self.shares.check(subscriber.share, SUBSCRIPTIONS_BYTES, shared)
 
     def _check_hashes(self, subscriber: Subscriber, hashes: int) -> None:
         """Bound filters with several `#`: each new topic is searched for the words between two of them."""
@@ -231,8 +233,8 @@ class Subscribing:
             owner.searching += 1
             self.shares.charge(owner.share, SharedPot.SEARCHING_FILTERS)
         for share, (_, octets) in sizes.items():
-            self.shares.charge(share, SharedPot.SUBSCRIPTIONS_BYTES, octets)
-            self.shares.charge(share, SharedPot.SUBSCRIPTIONS, len(by_share[share]))
+            self.shares.charge(share, SUBSCRIPTIONS_BYTES, octets)
+            self.shares.charge(share, SUBSCRIPTIONS, len(by_share[share]))
         self.begun += len(subscriptions)
 
     def end(self, subscription: Subscription) -> None:
@@ -293,6 +295,6 @@ class Subscribing:
         if hashes_of(filter, SYNTAXES[subscription.syntax_number]) > 1:
             subscriber.searching += sign
             count(subscriber.share, SharedPot.SEARCHING_FILTERS)
-        count(subscriber.share, SharedPot.SUBSCRIPTIONS)
+        count(subscriber.share, SUBSCRIPTIONS)
         nbytes = share_bytes(filter, group, subscription.condition)
-        count(subscriber.share, SharedPot.SUBSCRIPTIONS_BYTES, nbytes)
+        count(subscriber.share, SUBSCRIPTIONS_BYTES, nbytes)

@@ -6,13 +6,14 @@ The loop over the input, and the life cycle of all connections, are in core/conn
 """
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from math import inf
 from typing import Any, Final
 
 from fanlight_broker import event_log
 from fanlight_broker.core import errors
 from fanlight_broker.core.broker import Broker
-from fanlight_broker.core.connection import ConnectionState
+from fanlight_broker.core.connection import CLOSED, CONNECTED
 from fanlight_broker.core.errors import NotPermitted
 from fanlight_broker.core.permissions import Action
 from fanlight_broker.core.ports import Transport
@@ -30,7 +31,7 @@ from fanlight_broker.protocols.amqp.handshake import HANDSHAKE, NO_METHOD, AmqpH
 from fanlight_broker.protocols.amqp.methods import IDS, AnyMethod, decode_method, method_frame, name_of
 from fanlight_broker.protocols.amqp.options import AmqpCounts, AmqpOptions
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
-from fanlight_broker.protocols.amqp.state import LEGAL, ON_CHANNELS, Phase
+from fanlight_broker.protocols.amqp.state import HEADER, LEGAL, ON_CHANNELS, RUNNING, SECURE, START
 from fanlight_broker.protocols.amqp.vhost import DeclaredQueue, Vhost, Vhosts
 from fanlight_broker.wire.hidden import hide
 from fanlight_broker.wire.inbox import ReceiveBuffer
@@ -41,6 +42,7 @@ BUSY: Final = 1_024  # bytes unsent: a client that reads so late gets no heartbe
 LOOK_SECONDS: Final = 60  # between two looks for deliveries that are not acknowledged in time, at the most
 PUBLISH_IDS: Final = (60, 40)
 COMMIT_IDS: Final = (90, 20)
+OPEN_OK: Final = method_frame(0, first.ConnectionOpenOk())
 # Members of an enumeration, which are looked up slowly.
 METHOD_TYPE: Final = int(FrameType.METHOD)
 HEARTBEAT_TYPE: Final = int(FrameType.HEARTBEAT)
@@ -48,6 +50,11 @@ CODES_OF_REASONS: Final = {
     "idle_timeout": ReplyCode.CONNECTION_FORCED, "not_permitted": ReplyCode.ACCESS_REFUSED,
     "internal_error": ReplyCode.INTERNAL_ERROR,
 }  # fmt: skip
+
+
+@lru_cache(maxsize=256)  # clients number their channels from 1
+def open_ok(channel: int) -> bytes:
+    return method_frame(channel, first.ChannelOpenOk())
 
 
 class AmqpConnection(AmqpHandshake):
@@ -164,7 +171,7 @@ class AmqpConnection(AmqpHandshake):
             return True
         try:
             if channel is None:
-                if self.phase is not Phase.RUNNING:
+                if self.phase is not RUNNING:
                     raise AmqpError(ReplyCode.UNEXPECTED_FRAME, "content before connection.open")
                 code = ReplyCode.UNEXPECTED_FRAME if number == 0 else ReplyCode.CHANNEL_ERROR
                 raise AmqpError(code, f"content on channel {number}, which is not open")
@@ -217,10 +224,10 @@ class AmqpConnection(AmqpHandshake):
         self._vhost = self._vhosts.of(self.broker)
         self.lane.sites, self.lane.body_max = self._vhost.sites, self.options.message_bytes_max
         self.lane.login = self.login.encode()
-        self.state = ConnectionState.CONNECTED
-        self.phase = Phase.RUNNING
+        self.state = CONNECTED
+        self.phase = RUNNING
         self.admit()
-        self.send_first(first.ConnectionOpenOk())
+        self.outbox.write(OPEN_OK)
 
     def _enter_vhost(self, name: str, now: float) -> None:
         """Become a client of the namespace that is this vhost. Raises NotPermitted, LimitExceeded, AmqpError 530."""
@@ -232,9 +239,8 @@ class AmqpConnection(AmqpHandshake):
         if home is not self.broker:
             self.move(home)
             origin = origin._replace(namespace=home.name, chosen=True)
-        agent = " ".join(
-            str(value) for value in map(self._properties.get, ("product", "version")) if isinstance(value, str)
-        )
+        product, version = self._properties.get("product"), self._properties.get("version")
+        agent = " ".join([value for value in (product, version) if isinstance(value, str)])
         self._properties = {}
         self.client = home.clients.connect(
             self.outbox, self, now,
@@ -290,7 +296,7 @@ class AmqpConnection(AmqpHandshake):
         hide(self._channels)
         self.counts.channels += 1
         self.counts.channels_opened += 1
-        self.outbox.write(method_frame(number, first.ChannelOpenOk()))
+        self.outbox.write(open_ok(number))
 
     def _close(self, channel: AmqpChannel, now: float) -> None:
         """By its client."""
@@ -321,13 +327,13 @@ class AmqpConnection(AmqpHandshake):
     # -- life cycle -------------------------------------------------------------------------------------------------
 
     def fail(self, error: errors.FanlightError) -> None:
-        if self.state is ConnectionState.CLOSED:
+        if self.state is CLOSED:
             return
         found = amqp_error(error)
         self.note_failure(found.code.name, found.text)
-        begins = self.phase in (Phase.START, Phase.SECURE)
+        begins = self.phase in (START, SECURE)
         refused = begins and isinstance(error, errors.AuthenticationFailed | errors.NotPermitted)
-        if self.phase is not Phase.HEADER and (self._wants_close or not refused):
+        if self.phase is not HEADER and (self._wants_close or not refused):
             text = found.reply_text
             if refused:
                 text = reply_text(ReplyCode.ACCESS_REFUSED, "Login was refused")
@@ -368,7 +374,7 @@ class AmqpConnection(AmqpHandshake):
         return True
 
     def farewell(self, reason: str, text: str) -> bytes | None:
-        if self.phase is Phase.HEADER:
+        if self.phase is HEADER:
             return None
         code = CODES_OF_REASONS.get(reason, ReplyCode.CONNECTION_FORCED)
         return method_frame(0, first.ConnectionClose(code, reply_text(code, text)))
@@ -383,17 +389,17 @@ class AmqpConnection(AmqpHandshake):
         if timeout and now - self._looked_at >= look:
             self._looked_at = now
             self._close_overdue(timeout, now)
-        if self._full_since is not None and self.blocked and self.state is ConnectionState.CONNECTED:
+        if self._full_since is not None and self.blocked and self.state is CONNECTED:
             self.gave_up = now - self._full_since >= self.broker.limits.unkept_seconds_max
             self.unblock(now)
             return
-        if self.heartbeat and self.state is ConnectionState.CONNECTED and self.phase is Phase.RUNNING \
+        if self.heartbeat and self.state is CONNECTED and self.phase is RUNNING \
                 and now - self._beaten_at >= self.heartbeat / 2:
             self._beaten_at = now
             if self.outbox.size < BUSY:
                 self.outbox.write(HEARTBEAT)
         super().idle(now)
-        if not (self._said_blocked or self._full_since is not None) and self.phase is Phase.RUNNING:
+        if not (self._said_blocked or self._full_since is not None) and self.phase is RUNNING:
             due = self._looked_at + look if timeout else inf
             if self.heartbeat:
                 silent = now - self.lane.silence(now) + SILENT_INTERVALS * self.heartbeat
@@ -428,7 +434,7 @@ class AmqpConnection(AmqpHandshake):
 
     def _say_blocked(self, blocked: bool, why: str = "") -> None:
         """connection.blocked or unblocked, once, to clients that have announced it."""
-        if not self._wants_blocked or self.state is not ConnectionState.CONNECTED or blocked == self._said_blocked:
+        if not self._wants_blocked or self.state is not CONNECTED or blocked == self._said_blocked:
             return
         if blocked and self.outbox.size >= BUSY:
             return

@@ -118,7 +118,7 @@ class ChannelConsumers:
                     self._begin(consumer)
 
     def consume(self, method: basic.BasicConsume, now: float) -> None:
-        connection, broker = self._connection, self._broker
+        client, broker = self._connection.core_client, self._broker
         answers = method.queue == DIRECT_REPLY
         tag = method.consumer_tag or generated("amq.ctag-")
         if tag in self._by_tag:
@@ -126,23 +126,23 @@ class ChannelConsumers:
         if len(self) >= CONSUMERS_MAX:
             raise AmqpError(ReplyCode.PRECONDITION_FAILED, f"a channel has at most {CONSUMERS_MAX} consumers")
         queue = self.replies.begin(method, now) if answers else self._channel.queue(method.queue)
-        rank = rank_of(Asked(method.queue, ROOT_VHOST, method.arguments))
+        rank = rank_of(Asked(method.queue, ROOT_VHOST, method.arguments)) if method.arguments else 0
         if queue.exclusive_consumer or (method.exclusive and (queue.consumers or queue.work.inside.single)):
             raise AmqpError(
                 ReplyCode.ACCESS_REFUSED, f"queue '{queue.work.name}' in vhost '{ROOT_VHOST}' in exclusive use"
             )
         if not answers:
-            broker.queues.check_reader(connection.subscriber, queue.work)
+            broker.queues.check_reader(client.subscriber, queue.work)
         number = self._new_number()
         counted = queue.counts_deliveries
-        writer = DeliverWriter(self._channel.number, tag, connection.frame_max, counted=counted)
+        writer = DeliverWriter(self._channel.number, tag, self._connection.frame_max, counted=counted)
         format = AmqpDeliveryFormat(self.tags, writer, automatic=method.no_ack, counted=counted)
         variant, ended = Variant(format), ConsumerEnd(self, number)
         prefetch = self.prefetch_max if method.no_ack else self.prefetch or self.prefetch_max
         stream = self._stream(method, number, tag, queue) if queue.is_stream else None
         try:
             core = broker.queues.consume(
-                connection.core_client, number, queue.work, variant, prefetch, inf, ended, rank=rank,
+                client, number, queue.work, variant, prefetch, inf, ended, rank=rank,
                 streams=stream is not None,
             )
         except FanlightError:
@@ -154,8 +154,9 @@ class ChannelConsumers:
             self.tags.windows[number] = core.window
         consumer = ChannelConsumer(number, tag, queue, core.window, core, method.no_ack, stream=stream)
         self._by_tag[tag] = self._by_number[number] = consumer
-        # In no cycle once it has left.
-        hide(writer, format, variant, ended, core, core.window, consumer, *self.things)
+        # In no cycle once it has left. What it was entered in is seen again by that.
+        hide(writer, format, variant, ended, core, core.window, consumer)
+        hide(self.tags.windows, self._by_tag, self._by_number)
         queue.consumers += 1
         queue.exclusive_consumer = method.exclusive
         self._channel.answer(method, basic.BasicConsumeOk(tag), then=partial(self._begin, consumer))

@@ -8,7 +8,7 @@ from fanlight_broker.protocols.amqp.data_types import UINT16, UINT32, short_stri
 from fanlight_broker.protocols.amqp.field_table import LongInteger, encode_value, joined_entries, raw_entries
 from fanlight_broker.protocols.amqp.fields import unpack_fields
 from fanlight_broker.protocols.amqp.frames import FRAME_END_OCTET, HEAD, OVERHEAD, FrameType, encode_frame
-from fanlight_broker.protocols.amqp.methods import IDS, IDS_SIZE, AnyMethod
+from fanlight_broker.protocols.amqp.methods import IDS, IDS_SIZE, METHOD_TYPE, AnyMethod
 from fanlight_broker.protocols.amqp.properties import encode_header, joined_properties, raw_properties
 from fanlight_broker.wire.message import Message
 
@@ -63,7 +63,7 @@ class DeliverWriter:
         self.frame_max = frame_max
         self._counted = counted
         self._method = ids_octets(BasicDeliver) + short_string(consumer_tag)
-        self.before = None if counted else HEAD.pack(FrameType.METHOD, channel, 0) + self._method
+        self.before = None if counted else HEAD.pack(METHOD_TYPE, channel, 0) + self._method
 
     def __call__(self, message: Message) -> tuple[Any, ...]:
         fields = unpack_fields(message.fields)

@@ -8,14 +8,14 @@ A login by SCRAM-SHA-256 has the server's last message in a second connection.se
 empty one: start-ok has no place for it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
 from fanlight_broker import __version__
 from fanlight_broker.core import errors
 from fanlight_broker.core.broker import Broker
-from fanlight_broker.core.connection import ConnectionState, ProtocolConnection
+from fanlight_broker.core.connection import AWAITING, CONNECTED, ProtocolConnection
 from fanlight_broker.core.identity import ANONYMOUS, Identity
 from fanlight_broker.core.ports import LoginExchange, Transport
 from fanlight_broker.protocols.amqp import connection_methods as first
@@ -27,7 +27,7 @@ from fanlight_broker.protocols.amqp.login import SCRAM, credentials_of, offered
 from fanlight_broker.protocols.amqp.methods import AnyMethod, method_frame
 from fanlight_broker.protocols.amqp.options import CHANNEL_MAX, FRAME_MAX, AmqpOptions
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
-from fanlight_broker.protocols.amqp.state import Phase
+from fanlight_broker.protocols.amqp.state import HEADER, OPEN, SECURE, START, TUNE
 from fanlight_broker.wire.inbox import Inbox, ReceiveBuffer
 
 CAPABILITIES: Final = {
@@ -63,7 +63,7 @@ class AmqpHandshake(ProtocolConnection):
             inbox, outbox, broker.routes, broker.ledger, frame_max=FRAME_MIN_SIZE, control_max=limits.control_bytes_max,
         ))
         self.options = options
-        self.phase = Phase.HEADER
+        self.phase = HEADER
         self.frame_max = FRAME_MIN_SIZE  # bytes of a frame, as both have agreed
         self.channel_max = CHANNEL_MAX  # channels, as both have agreed
         self.heartbeat = 0  # seconds; 0: none
@@ -71,7 +71,7 @@ class AmqpHandshake(ProtocolConnection):
         self.kombu = self.wants_cancels = False  # what the client is, and has announced
         self.at = NO_METHOD  # class and method that an error is about
         self._wants_blocked = self._wants_close = False
-        self._properties: dict[str, Any] = {}
+        self._properties: Mapping[str, Any] = {}
         self._channels: dict[int, AmqpChannel] = {}
         self._exchange: LoginExchange | None = None  # of a login that is under way
         self._shown: Identity | None = None  # who it is, once its exchange has the client's last answer
@@ -88,7 +88,7 @@ class AmqpHandshake(ProtocolConnection):
             self.leave("another version of AMQP")
             return
         self.lane.greeted = True
-        self.phase = Phase.START
+        self.phase = START
         self.outbox.write(start_frame(self._mechanisms))
 
     # -- login ------------------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ class AmqpHandshake(ProtocolConnection):
         return offered(bool(self.transport.certified), self.transport.offers())
 
     def on_start_ok(self, method: first.ConnectionStartOk, now: float) -> None:
-        self._properties = dict(method.client_properties)
+        self._properties = method.client_properties
         capabilities = self._properties.get("capabilities")
         known = capabilities if isinstance(capabilities, dict) else {}
         self.wants_cancels = known.get("consumer_cancel_notify") is True
@@ -134,9 +134,9 @@ class AmqpHandshake(ProtocolConnection):
     def stepped(self, answer: bytes | None, identity: Identity | None, now: float) -> None:
         if not self.waiting or self._exchange is None:
             return
-        self.state = ConnectionState.AWAITING
+        self.state = AWAITING
         self._shown = identity
-        self.phase = Phase.SECURE
+        self.phase = SECURE
         self.send_first(first.ConnectionSecure(answer or b""))
         self.go_on(now)
 
@@ -156,8 +156,8 @@ class AmqpHandshake(ProtocolConnection):
             return
         self._exchange = self._shown = None
         self._identity, self.login = identity, identity.user or identity.label
-        self.state = ConnectionState.AWAITING
-        self.phase = Phase.TUNE
+        self.state = AWAITING
+        self.phase = TUNE
         self.outbox.write(tune_frame(self.options.heartbeat_seconds))
 
     # -- a new secret -----------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class AmqpHandshake(ProtocolConnection):
         before, self._identity = self._identity, identity
         if (identity.user, identity.verified, identity.label) != (before.user, before.verified, before.label):
             raise refused_secret()
-        self.state = ConnectionState.CONNECTED
+        self.state = CONNECTED
         assert self.client is not None
         subscriber, enforcement = self.client.subscriber, self.broker.enforcement
         origin = subscriber.origin._replace(groups=identity.groups, own=identity.permissions)
@@ -212,7 +212,7 @@ class AmqpHandshake(ProtocolConnection):
         # A message with all of its frames: heads and ends of those of the body, method and content header.
         frames = self.options.message_bytes_max // (self.frame_max - 8) + 2
         self.outbox.frame_max = self.options.message_bytes_max + 8 * frames + FRAME_MAX
-        self.phase = Phase.OPEN
+        self.phase = OPEN
 
 
 @lru_cache(maxsize=16)

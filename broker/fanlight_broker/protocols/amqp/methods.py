@@ -25,7 +25,7 @@ from fanlight_broker.protocols.amqp.field_table import Timestamp, encode_table, 
 from fanlight_broker.protocols.amqp.frames import FrameType, encode_frame
 from fanlight_broker.protocols.amqp.method_types import Wire
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
-from fanlight_broker.protocols.amqp.table_values import fields
+from fanlight_broker.protocols.amqp.table_values import read_method
 
 AnyMethod = Any  # one of the classes of METHODS
 IDS_SIZE: Final = 4  # bytes
@@ -164,18 +164,14 @@ def name_of(method: AnyMethod | type[AnyMethod]) -> str:
 
 def decode_method(payload: bytes) -> AnyMethod:
     """Of a method frame. Raises AmqpError: 503 for a method that nobody knows, 501 or 502 for one that is malformed."""
+    found = read_method(BY_OCTETS, payload, Timestamp)
+    if found is not None:
+        return found
     layout = BY_OCTETS.get(payload[:IDS_SIZE])
     if layout is None:
         ids = ids_of(payload)
         raise AmqpError(ReplyCode.COMMAND_INVALID, f"there is no method {ids[0]},{ids[1]}")
-    found = fields(layout.letters, payload, IDS_SIZE, Timestamp)  # `decode_plain`, without a call
-    return tuple.__new__(layout.kind, found) if found is not None else decode_fields(layout, payload)
-
-
-def decode_plain(layout: MethodLayout, payload: bytes) -> AnyMethod | None:
-    """`decode_fields` of a method that is well-formed, compiled. None: it is malformed."""
-    found = fields(layout.letters, payload, IDS_SIZE, Timestamp)
-    return tuple.__new__(layout.kind, found) if found is not None else None
+    return decode_fields(layout, payload)
 
 
 def decode_fields(layout: MethodLayout, payload: bytes) -> AnyMethod:

@@ -17,6 +17,9 @@ from fanlight_broker.protocols.amqp.table_octets cimport (
 )
 from fanlight_broker.wire.msgpack cimport is_utf8
 
+cdef enum:
+    IDS_SIZE = 4         # bytes in front of a method's fields: its class and its number
+
 
 def read(bytes octets not None, Py_ssize_t at, Py_ssize_t end, int depth, timestamp not None):
     """The table that begins at a place, its length in front, and the place behind it; None: it is not well-formed.
@@ -32,6 +35,15 @@ def read(bytes octets not None, Py_ssize_t at, Py_ssize_t end, int depth, timest
     if size < 0:
         return None
     return table(begin + 4, begin + size, timestamp), at + size
+
+
+def read_method(dict layouts not None, bytes payload not None, timestamp not None):
+    """The method of a payload, by the layouts of their ids; None: none has its ids, or it is not well-formed."""
+    layout = layouts.get(payload[:IDS_SIZE])
+    if layout is None:
+        return None
+    found = fields(layout.letters, payload, IDS_SIZE, timestamp)
+    return None if found is None else tuple.__new__(layout.kind, found)
 
 
 def fields(bytes wires not None, bytes octets not None, Py_ssize_t begin, timestamp not None):
