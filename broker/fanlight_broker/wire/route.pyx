@@ -127,19 +127,23 @@ cdef class Route:
         cdef list groups = self.groups
         cdef Members group
         cdef Account account = None
-        cdef Py_ssize_t i, octets = message.bytes_held()
-        cdef bint room = ledger.stored + octets + HOLDER <= ledger.stored_limit, alike = False
-        for i in range(PyList_GET_SIZE(groups)):
+        cdef Py_ssize_t i, n = PyList_GET_SIZE(groups), octets = message.bytes_held()
+        # What it takes if all of them keep it: else one queue would have it, and the next no room for its place.
+        cdef Py_ssize_t most = octets + HOLDER * (n + (PyList_GET_SIZE(self.targets) if message.qos else 0))
+        cdef bint room = ledger.stored + most <= ledger.stored_limit, alike = False
+        for i in range(n):
             # A queue with room refuses nothing; and mostly all are of one principal, which is asked once.
             group = <Members> PyList_GET_ITEM(groups, i)
-            if room and type(group) is NamedQueue and (<NamedQueue> group).recorder is None \
-                    and group.queue.has_place(octets, message.payload_size):
-                if not alike or group.queue.account is not account:
-                    account = group.queue.account
-                    alike = account is None or account.admits(octets + HOLDER, ledger)
-                if alike:
-                    continue
-            if group.refuses(message):
+            if type(group) is NamedQueue and (<NamedQueue> group).recorder is None:
+                if room and group.queue.has_place(octets, message.payload_size):
+                    if not alike or group.queue.account is not account:
+                        account = group.queue.account
+                        alike = account is None or account.admits(most, ledger)
+                    if alike:
+                        continue
+                if (<NamedQueue> group).refusing:
+                    return True
+            elif group.refuses(message):
                 return True
         return False
 

@@ -11,7 +11,7 @@ from fanlight_broker.protocols.amqp.content_frames import DeliverWriter
 from fanlight_broker.protocols.amqp.fields import SYNTAX, pack_fields
 from fanlight_broker.protocols.amqp.format import FORMAT, AmqpDeliveryFormat
 from fanlight_broker.wire.fanout import publish
-from fanlight_broker.wire.ledger import Ledger
+from fanlight_broker.wire.ledger import Account, Ledger
 from fanlight_broker.wire.message import Message, Variant
 from fanlight_broker.wire.named_queue import NamedQueue
 from fanlight_broker.wire.outbox import Outbox
@@ -134,6 +134,30 @@ def test_an_outbox_that_is_closed_meanwhile_gets_nothing_and_the_others_do(autom
     assert other.delivered == (2 if automatic else 3), "what the closed one had not acknowledged goes to the other"
 
 
+@pytest.mark.parametrize("charged", [False, True])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_what_the_last_queue_has_no_room_for_is_refused_for_all(count: int, charged: bool) -> None:
+    """The places of those before it fill what was left: it dropped what its publisher was told is kept."""
+    ledger, account = Ledger(1 << 30, lambda: None), Account()
+    queues = [NamedQueue("q", Queue(ledger, 10, 1 << 20, account=account if charged else None)) for _ in range(count)]
+    for queue in queues:
+        queue.refuse_publishers(True)
+    route = Route(b"\0t", [], queues)
+    message = Message(FORMAT, b"t", SYNTAX, b"body", fields=pack_fields("", "q", b"\0\0"))
+    assert publish(route, ledger, None, message) == count
+    taken = ledger.stored
+    for queue in queues:
+        queue.purge()
+    for left in (taken, taken - 1):
+        if charged:
+            account.most = left
+        else:
+            ledger.stored_limit = left
+        assert route.is_refused(ledger, message) == (left < taken)
+    publish(route, ledger, None, message)
+    assert [len(queue) for queue in queues] == [1] * (count - 1) + [0], "the room was for all but the last"
+
+
 bodies = st.sampled_from((0, 1, 100, 3_900, 4_088, 4_089, 4_096, 4_097, 9_000)).map(lambda size: b"x" * size)
 names = st.text(max_size=40)
 frame_sizes = st.sampled_from((4_096, 131_072))
@@ -164,3 +188,21 @@ def test_each_of_many_consumers_gets_the_frames_that_python_writes(
         (len(messages), len(messages), 0)
     ] * len(hubs)
     assert ledger.stored == 0
+
+
+@pytest.mark.parametrize("over", [-1, 0, 1])
+def test_frames_at_the_limit_of_what_is_kept_for_all_are_those_that_python_writes(over: int) -> None:
+    """Consumers' tags differ in length: for some of them the same message is too long to be kept, for others not."""
+    ledger = Ledger(1 << 30, lambda: None)
+    writers = [DeliverWriter(number, tag, 131_072) for number, tag in enumerate(("x" * 255, "x", "y", "x" * 255), 1)]
+    hubs = [Hub(ledger) for _ in writers]
+    windows = [hub.consumer(automatic=True, writer=writer) for hub, writer in zip(hubs, writers, strict=True)]
+    other = Message(FORMAT, b"t", SYNTAX, b"", fields=pack_fields("", "q", b"\0\0"))
+    size = sum(len(part) for part in (writers[1](other)[0], writers[1](other)[2]))
+    fields = pack_fields("", "q", b"\0" * (2 + 8_192 + over - size - 4_096 - 8))
+    message = Message(FORMAT, b"t", SYNTAX, b"b" * 4_096, fields=fields)
+    publish(Route(b"\0t", [], [hub.queue for hub in hubs]), ledger, None, message)
+    for window, writer in zip(windows, writers, strict=True):
+        head, tag_at, rest = writer(message)
+        assert window.outbox is not None
+        assert window.outbox.read(1 << 20) == head[:tag_at] + b"\0" * 7 + b"\1\0" + head[tag_at + 9 :] + rest
