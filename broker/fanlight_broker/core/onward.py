@@ -29,9 +29,7 @@ def led_on(route: Route, wanted: Route, message: Message, onward: Onward) -> Rou
     """
     found = onward.queues(message)
     route.behind = found if found.valid else None
-    more = [each for each in found.queues if each not in wanted.groups]
-    if not more:
+    if set(wanted.groups).issuperset(found.queues):
         return wanted
-    made = Route(b"", list(wanted.targets), [*wanted.groups, *more])
-    made.tap = wanted.tap
-    return made
+    route.hits += 1
+    return wanted.with_queues(found.queues)

@@ -35,13 +35,12 @@ cdef class QueuesBehind:
         self.queues = unseen(queues)
 
     cdef Route joined_with(self, Route route):
-        """The route of the topic with these, for one message that counts there; each queue once."""
+        """The route of the topic with these, for one message that counts there."""
         cdef Route made = self.joined
         route.hits += 1
         if made is not None and self.targets is route.targets and self.groups is route.groups and made.tap is route.tap:
             return made
-        made = Route(b"", route.targets, [*route.groups, *[each for each in self.queues if each not in route.groups]])
-        made.tap = route.tap
+        made = route.with_queues(self.queues)
         self.joined = None
         if len(made.targets) + len(made.groups) <= JOINED_MOST:
             self.joined, self.targets, self.groups = made, route.targets, route.groups
@@ -94,6 +93,13 @@ cdef class Route:
             self.permitted_too[i] = 0
         self.permit_serial = 0
         return 0
+
+    def with_queues(self, list queues not None):
+        """A route of no topic, which is not kept: with these queues besides, each once."""
+        cdef object known = set(self.groups)
+        cdef Route made = Route(b"", self.targets, self.groups + [each for each in queues if each not in known])
+        made.tap = self.tap
+        return made
 
     @property
     def ruled(self):

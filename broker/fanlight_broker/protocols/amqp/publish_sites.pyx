@@ -46,14 +46,12 @@ cdef class PublishSite:
         return True
 
     cdef Route joined_with(self, Route route):
-        """The route of the topic, which has no screens, with the queues behind it; each queue once."""
+        """The route of the topic, which has no screens, with the queues behind it, for a message that counts there."""
         cdef Route made = self.joined
-        cdef object known
+        route.hits += 1
         if made is not None and self.targets is route.targets and self.groups is route.groups and made.tap is route.tap:
             return made
-        known = set(self.onward.groups)
-        made = Route(b"", route.targets, self.onward.groups + [each for each in route.groups if each not in known])
-        made.tap = route.tap
+        made = route.with_queues(self.onward.groups)
         self.joined = None
         if PyList_GET_SIZE(made.targets) + PyList_GET_SIZE(made.groups) <= JOINED_MOST:
             self.joined, self.targets, self.groups = made, route.targets, route.groups

@@ -68,6 +68,22 @@ def test_an_amqp_message_is_led_on_once(world: Mixed) -> None:
     assert peer.counts("q") == (1, 0)
 
 
+@pytest.mark.parametrize("lead_on", [False, True])
+def test_what_is_led_on_counts_on_its_topic(world: Mixed, *, lead_on: bool) -> None:
+    peer, writer = world.channel(), world.native()
+    subscribe(writer, "a.b")
+    if lead_on:
+        lead(peer, "a.#")
+    for _ in range(3):
+        peer.publish("a.b", b"1", "amq.topic")
+        writer.send(native.publish("a.b", b"2"))
+    key = next(iter(world.broker.routes.messages()))
+    assert world.broker.routes.messages() == {key: 6}
+    assert len(writer.frames()) == 6
+    if lead_on:
+        assert peer.counts("q") == (6, 0)
+
+
 def test_the_broker_own_topics_are_not_led_on(world: Mixed) -> None:
     peer, writer = world.channel(), world.native()
     lead(peer, "#")
