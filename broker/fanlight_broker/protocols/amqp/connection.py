@@ -342,6 +342,8 @@ class AmqpConnection(AmqpHandshake):
 
     def end(self) -> None:
         now = self.transport.now()
+        for channel in self._channels.values():
+            channel.consumers.pause_all()
         for channel in [*self._channels.values()]:
             channel.end(now)
             self._forget(channel)

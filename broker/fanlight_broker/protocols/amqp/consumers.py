@@ -258,10 +258,14 @@ class ChannelConsumers:
             self._together.settle(self._broker.ledger.now)
             self._broker.finish()
 
+    def pause_all(self) -> None:
+        """They are about to end: what one gives back is not for another that goes as well."""
+        for consumer in self._by_number.values():
+            consumer.inside.pause(consumer.window)
+
     def end_all(self, now: float) -> None:
         """The channel is closed, or its connection has ended."""
-        for consumer in self._by_number.values():
-            consumer.inside.pause(consumer.window)  # what one gives back is not for another that goes as well
+        self.pause_all()
         for consumer in [*self._by_number.values()]:
             live = consumer.core is not None and not consumer.cancelled
             self._leave(consumer, now)

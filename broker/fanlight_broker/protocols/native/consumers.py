@@ -112,7 +112,9 @@ class ConnectionConsumers:
             self._outbox.write(frames.ok(request, {"delivered": consumer.window.delivered, "dropped": 0}))
 
     def end_all(self, now: float) -> None:
-        """The connection has ended."""
+        """The connection has ended. What one consumer gives back is not for another that goes as well."""
+        for consumer in self._by_number.values():
+            consumer.queue.inside.pause(consumer.window)
         for number in list(self._by_number):
             self._broker.queues.leave(self._forget(number), now)
 

@@ -359,3 +359,26 @@ def test_a_client_that_leaves_in_the_middle_of_that_loses_nothing(world: World, 
     peer.vanish()
     other = world.channel()
     assert [each.body for each in other.consume()] == [b"%d" % number for number in range(600)]
+
+
+@pytest.mark.parametrize("how", ["vanish", "close"])
+@pytest.mark.parametrize("no_ack", [True, False])
+def test_what_a_channel_gives_back_is_not_for_another_of_a_connection_that_ends(
+    world: World, how: str, no_ack: bool
+) -> None:
+    """It was: sent to nobody and lost, or counted as delivered once more for each channel."""
+    peer, other = world.channel(), world.channel()
+    peer.ask(first.ChannelOpen(), 2)
+    peer.declare("q", durable=True, arguments={"x-queue-type": "quorum"})
+    peer.consume()
+    fill(peer, "a", "b", "c")
+    assert [tag for tag, _, _ in deliveries(peer.got())] == [1, 2, 3]
+    peer.say(basic.BasicConsume(queue="q", consumer_tag="second", no_ack=no_ack), 2)
+    if how == "close":
+        peer.say(first.ConnectionClose(200, "", 0, 0), 0)
+    else:
+        peer.vanish()
+    found = other.consume()
+    assert deliveries(found) == [(1, True, "a"), (2, True, "b"), (3, True, "c")]
+    counts = [each.properties.headers["x-delivery-count"] for each in found if each.properties is not None]
+    assert counts == [1, 1, 1]

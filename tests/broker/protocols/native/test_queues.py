@@ -57,6 +57,15 @@ def test_a_delivery_has_the_bytes_of_the_specification(world: World) -> None:
     assert worker.received == len(body).to_bytes(4, "big") + body
 
 
+def test_what_one_consumer_gives_back_is_not_for_another_of_a_connection_that_ends(world: World) -> None:
+    worker = consume(world)
+    world.connect().send(publish("orders.eu", b"1"))
+    assert payloads(worker) == [b"1"]
+    subscribe(worker, "orders.#", "billing", 8)
+    worker.vanish()
+    assert [(attempt, payload) for _, attempt, payload in deliveries(consume(world))] == [(2, b"1")]
+
+
 def test_an_acknowledged_message_does_not_come_again(world: World) -> None:
     worker, publisher = consume(world), world.connect()
     publisher.send(publish("orders.eu", b"1"), publish("orders.us", b"2"))
