@@ -5,14 +5,48 @@ A delivery is (number of the consumer, tag of the queue). What they take is boun
 """
 
 from libc.stdint cimport uint32_t, uint64_t
+from libc.stdlib cimport qsort
+from libc.string cimport memset
 
 from fanlight_broker.wire.flight cimport SENT, Flight
-from fanlight_broker.wire.tag_row cimport TagSlot, append, discard, find, following, oldest, take_out
+from fanlight_broker.wire.tag_row cimport TagRow, TagSlot, append, discard, find, following, oldest, take_out
 from fanlight_broker.wire.window cimport Window
 
 cdef uint32_t GETTERS = 1 << 31    # numbers from here on are those of basic.get: options.GETTERS
 cdef enum:
     TOGETHER = 32        # consumers that one acknowledgement is looked up for here; of more it is for Python
+    COUNTED = 256        # whose deliveries are counted at a time
+
+cdef struct ConsumerCount:
+    uint64_t last
+    Py_ssize_t count
+    uint32_t number
+
+
+cdef inline int add_count(dict found, ConsumerCount* of) except -1:
+    """Add what was counted of a consumer, if anything was."""
+    if of.count:
+        last, count = found[of.number]
+        found[of.number] = max(last, of.last), count + of.count
+    return 0
+
+
+cdef inline void copy(const TagSlot* slot, TagSlot* into) noexcept:
+    into.inner, into.number = slot.inner, slot.number
+
+
+cdef bint append_all(TagRow* row, TagRow* more) except -1:
+    """Append the entries of another row. False: they are not in order."""
+    cdef TagSlot* slot = oldest(more)
+    cdef bint ordered = slot is NULL or row.count == 0 or row.slots[row.end - 1].tag < slot.tag
+    while slot is not NULL:
+        copy(slot, append(row, slot.tag))
+        slot = following(more, slot)
+    return ordered
+
+
+cdef int compare(const void* left, const void* right) noexcept nogil:
+    return 1 if (<const TagSlot*> left).tag > (<const TagSlot*> right).tag else -1    # no tag is there twice
 
 
 cdef class ChannelTags:
@@ -137,40 +171,50 @@ cdef class ChannelTags:
         take_out(&self.row, slot)
         return slot.number, slot.inner    # its place is as it was
 
-    def take_up_to(self, uint64_t tag):
-        """The deliveries up to this tag, oldest first, which are dealt with now; 0: all."""
-        cdef list found = []
-        cdef TagSlot* slot = oldest(&self.row)
-        while slot is not NULL and (tag == 0 or slot.tag <= tag):
-            found.append((slot.number, slot.inner))
+    def take_apart(self, uint64_t tag, *, bint multiple):
+        """The delivery with this tag, which is there; multiple: those up to it, 0: all. As tags of their own, for
+        `put_back`, or until they are dealt with. No list of them is made: there may be 10,000 for each consumer.
+        """
+        cdef ChannelTags taken = ChannelTags()
+        cdef TagSlot* slot = oldest(&self.row) if multiple else find(&self.row, tag)
+        if multiple and slot is not NULL and 2 * self.row.count >= self.row.capacity \
+                and (tag == 0 or tag >= self.row.slots[self.row.end - 1].tag):
+            taken.row = self.row    # all, and it has no more room than they pay for
+            memset(&self.row, 0, sizeof(TagRow))
+            slot = NULL
+        while slot is not NULL and (not multiple or slot.tag <= tag):
+            copy(slot, append(&taken.row, slot.tag))
             take_out(&self.row, slot)
-            slot = oldest(&self.row)
-        return found
+            slot = oldest(&self.row) if multiple else NULL
+        if taken.row.count:
+            taken.last = taken.row.slots[taken.row.end - 1].tag
+        return taken
 
     def counts_up_to(self, uint64_t tag, *, bint take=False):
         """Of each consumer with deliveries up to this tag: (its last one, how many). The first with the oldest comes
-        first. take: they are dealt with now. No list of them is made: there may be 10,000 for each consumer.
+        first. take: they are dealt with now.
         """
+        cdef ConsumerCount[COUNTED] counts    # by the end of their number: a new one makes room by going to `found`
+        cdef ConsumerCount* of
         cdef dict found = {}
         cdef TagSlot* slot = oldest(&self.row)
-        cdef uint32_t number = 0
-        cdef uint64_t last = 0
-        cdef Py_ssize_t count = 0
+        cdef int i
+        memset(counts, 0, sizeof(counts))
         while slot is not NULL and (tag == 0 or slot.tag <= tag):
-            if count == 0 or slot.number != number:
-                if count:
-                    found[number] = (last, count)
-                number = slot.number
-                last, count = found.get(number, (0, 0))
-            last = max(last, slot.inner)
-            count += 1
+            of = &counts[slot.number & (COUNTED - 1)]
+            if of.count == 0 or of.number != slot.number:
+                add_count(found, of)
+                of.number, of.last, of.count = slot.number, 0, 0
+                found.setdefault(slot.number, (0, 0))    # in its place
+            of.last = max(of.last, slot.inner)
+            of.count += 1
             if take:
                 take_out(&self.row, slot)
                 slot = oldest(&self.row)
             else:
                 slot = following(&self.row, slot)
-        if count:
-            found[number] = (last, count)
+        for i in range(COUNTED):
+            add_count(found, &counts[i])
         return found
 
     def take_newest(self, uint64_t tag, Py_ssize_t most):
@@ -204,17 +248,23 @@ cdef class ChannelTags:
             slot = following(&self.row, slot) if self.row.count else NULL
         return found
 
-    def put_back(self, list tags not None, list deliveries not None):
-        """What was taken is not acknowledged after all."""
-        cdef TagSlot* slot
-        cdef dict known = dict(zip(tags, deliveries))
-        for tag in self.up_to(0):
-            slot = find(&self.row, tag)
-            known[tag] = (slot.number, slot.inner)
-        self.clear()
-        for tag in sorted(known):
-            slot = append(&self.row, tag)
-            slot.number, slot.inner = known[tag]
+    def put_back(self, list taken not None):
+        """What was taken apart is not acknowledged after all. taken: all of it at once, for each call goes over all."""
+        cdef TagRow row
+        cdef ChannelTags part
+        cdef bint ordered
+        memset(&row, 0, sizeof(row))
+        try:
+            ordered = True
+            for part in [*taken, self]:
+                ordered = append_all(&row, &part.row) and ordered
+            if not ordered:
+                qsort(row.slots, row.count, sizeof(TagSlot), compare)
+        except MemoryError:
+            discard(&row)
+            raise
+        discard(&self.row)
+        self.row = row
 
     def clear(self):
         discard(&self.row)

@@ -15,7 +15,7 @@ from fanlight_broker.protocols.amqp import basic_methods as basic
 from fanlight_broker.protocols.amqp.channel_consumer import ChannelConsumer, ConsumerEnd
 from fanlight_broker.protocols.amqp.channel_tags import ChannelTags
 from fanlight_broker.protocols.amqp.content_frames import DeliverWriter, get_writer
-from fanlight_broker.protocols.amqp.deliveries import GIVEN_AT_ONCE, counts_of, in_pieces, newest_first
+from fanlight_broker.protocols.amqp.deliveries import GIVEN_AT_ONCE, newest_first
 from fanlight_broker.protocols.amqp.delivery_times import DeliveryTimes
 from fanlight_broker.protocols.amqp.direct_reply import DIRECT_REPLY, DirectReplies
 from fanlight_broker.protocols.amqp.errors import AmqpError
@@ -370,7 +370,11 @@ class ChannelConsumers:
     def acknowledge(self, method: basic.BasicAck, now: float) -> None:
         tag, multiple = method.delivery_tag, method.multiple
         if not self._kept(None, tag, multiple=multiple) and self._is_known(tag, multiple=multiple):
-            found = self.tags.counts_up_to(tag, take=True) if multiple else counts_of([self.tags.take(tag)])
+            if multiple:
+                found = self.tags.counts_up_to(tag, take=True)
+            else:
+                number, inner = self.tags.take(tag)
+                found = {number: (inner, 1)}
             self._acknowledge(found, now, multiple=multiple)
 
     def _acknowledge(self, found: Mapping[int, tuple[int, int]], now: float, *, multiple: bool) -> None:
@@ -403,8 +407,8 @@ class ChannelConsumers:
         if multiple:
             self._give_back(self.tags.counts_up_to(tag), newest_first(self.tags, tag), requeue=requeue)
         else:
-            taken = [self.tags.take(tag)]
-            self._give_back(counts_of(taken), in_pieces(taken), requeue=requeue)
+            number, inner = self.tags.take(tag)
+            self._give_back({number: (inner, 1)}, [[(number, inner)]], requeue=requeue)
 
     # -- in a transaction -------------------------------------------------------------------------------------------
 
@@ -412,27 +416,23 @@ class ChannelConsumers:
         """Keep it for the commit, if the channel has transactions. Raises AmqpError 406."""
         if self.transaction is None:
             return False
-        if self._is_known(tag, multiple=multiple):
-            tags = self.tags.up_to(tag) if multiple else [tag]
-            counts = self.tags.counts_up_to(tag) if multiple else {}
-            taken = self.tags.take_up_to(tag) if multiple else [self.tags.take(tag)]
-            held = HeldAnswer(requeue, multiple, tags, taken, counts or counts_of(taken))
-        else:
-            held = HeldAnswer(requeue, multiple, [], [], {})
+        known = self._is_known(tag, multiple=multiple)
+        taken = self.tags.take_apart(tag, multiple=multiple) if known else ChannelTags()
+        held = HeldAnswer(requeue, multiple, taken)
         self.transaction.keep(held)
         return True
 
     def commit(self, answer: HeldAnswer, now: float) -> None:
+        counts = answer.deliveries.counts_up_to(0)
         if answer.requeue is None:
-            self._acknowledge(answer.counts, now, multiple=answer.multiple)
+            self._acknowledge(counts, now, multiple=answer.multiple)
         else:
-            self._give_back(answer.counts, in_pieces(answer.deliveries), requeue=answer.requeue)
+            self._give_back(counts, newest_first(answer.deliveries, 0), requeue=answer.requeue)
 
     def roll_back(self, answers: list[HeldAnswer]) -> None:
         """The tags may be used again."""
-        if answers:  # all at once: each call goes over all tags
-            tags = [tag for answer in answers for tag in answer.tags]
-            self.tags.put_back(tags, [each for answer in answers for each in answer.deliveries])
+        if answers:
+            self.tags.put_back([each.deliveries for each in answers])
 
     def recover(self, method: basic.BasicRecover | basic.BasicRecoverAsync, now: float) -> None:
         if not method.requeue:

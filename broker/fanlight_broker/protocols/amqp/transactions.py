@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 from fanlight_broker.core.errors import StoreUnavailable
 from fanlight_broker.core.publishing import Direct
 from fanlight_broker.protocols.amqp.basic_methods import BasicPublish
+from fanlight_broker.protocols.amqp.channel_tags import ChannelTags
 from fanlight_broker.protocols.amqp.errors import AmqpError
-from fanlight_broker.protocols.amqp.prefetch import Delivery
 from fanlight_broker.protocols.amqp.properties import PERSISTENT, ContentHeader
 from fanlight_broker.protocols.amqp.reply_codes import ReplyCode
 from fanlight_broker.protocols.amqp.sides import ConnectionSide
@@ -25,7 +25,8 @@ from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.outbox import Outbox
 
 STEPS_MAX: Final = 10_000  # messages and acknowledgements of one transaction
-STEP_BYTES: Final = 512  # that a step takes, beside payload and properties
+STEP_BYTES: Final = 512  # that a step takes, beside payload, properties and deliveries
+DELIVERY_BYTES: Final = 80  # two places of a row, which has twice as many as it needs at the most
 
 
 class HeldMessage(NamedTuple):
@@ -39,19 +40,15 @@ class HeldMessage(NamedTuple):
 
 
 class HeldAnswer(NamedTuple):
-    """What a client does with deliveries. requeue: None for an acknowledgement. tags: of the channel. counts: as
-    ChannelTags.counts_up_to.
-    """
+    """What a client does with deliveries. requeue: None for an acknowledgement."""
 
     requeue: bool | None
     multiple: bool
-    tags: list[int]
-    deliveries: list[Delivery]
-    counts: dict[int, tuple[int, int]]
+    deliveries: ChannelTags
 
     @property
     def nbytes(self) -> int:
-        return STEP_BYTES + 100 * len(self.tags)
+        return STEP_BYTES + DELIVERY_BYTES * len(self.deliveries)
 
 
 class HeldSender(Direct):

@@ -1,11 +1,12 @@
 """Delivery tags of a channel against a dict in order: what is kept, and what acknowledgements take."""
 
+from collections.abc import Iterable
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fanlight_broker.protocols.amqp.channel_tags import ChannelTags
 from fanlight_broker.protocols.amqp.content_frames import DeliverWriter
-from fanlight_broker.protocols.amqp.deliveries import counts_of
 from fanlight_broker.protocols.amqp.fields import SYNTAX, pack_fields
 from fanlight_broker.protocols.amqp.format import FORMAT, AmqpDeliveryFormat
 from fanlight_broker.protocols.amqp.options import GETTERS
@@ -16,7 +17,16 @@ from fanlight_broker.wire.named_queue import NamedQueue
 from fanlight_broker.wire.outbox import Outbox
 from fanlight_broker.wire.queue import Queue
 
-NUMBERS = (1, 2, GETTERS + 3)
+NUMBERS = (1, 2, GETTERS + 1)  # the first and the last are counted at the same place
+
+
+def counts_of(deliveries: Iterable[Delivery]) -> dict[int, tuple[int, int]]:
+    """What `counts_up_to` is to find."""
+    found: dict[int, tuple[int, int]] = {}
+    for number, tag in deliveries:
+        last, count = found.get(number, (0, 0))
+        found[number] = max(last, tag), count + 1
+    return found
 
 
 class Deliveries:
@@ -51,7 +61,7 @@ class Deliveries:
 STEPS = st.lists(
     st.tuples(
         st.sampled_from([
-            *["deliver"] * 4, "take", "take up to", "take newest", "take counted", "take all but", "put back", "clear",
+            *["deliver"] * 4, "take", "take apart", "take newest", "take counted", "take all but", "put back", "clear",
         ]),
         st.integers(0, 40),
     ),
@@ -72,8 +82,12 @@ def test_deliveries_are_those_of_a_dict(steps: list[tuple[str, int]]) -> None:
         elif what == "take" and oracle:
             tag = list(oracle)[count % len(oracle)]
             assert tags.take(tag) == oracle.pop(tag)
-        elif what == "take up to" and wanted and count:
-            assert tags.take_up_to(count) == [oracle.pop(tag) for tag in wanted]
+        elif what == "take apart":
+            apart = tags.take_apart(count, multiple=True)
+            wanted = wanted if count else list(oracle)
+            assert apart.up_to(0) == wanted
+            assert apart.counts_up_to(0) == counts_of(oracle[tag] for tag in wanted)
+            assert apart.take_newest(apart.last, 50)[0] == [oracle.pop(tag) for tag in wanted[::-1]]
         elif what == "take newest":
             newest = wanted[::-1][: count % 5 + 1]
             assert tags.counts_up_to(count) == counts_of(oracle[tag] for tag in (wanted if count else oracle))
@@ -85,10 +99,13 @@ def test_deliveries_are_those_of_a_dict(steps: list[tuple[str, int]]) -> None:
             number = NUMBERS[count % len(NUMBERS)]
             lost = [tag for tag, (of, _) in oracle.items() if of != number]
             assert tags.take_all_but({number: None}) == [oracle.pop(tag) for tag in lost]
-        elif what == "put back" and wanted and count:
-            taken = tags.take_up_to(count)
-            assert tags.up_to(count) == []
-            tags.put_back(wanted, taken)
+        elif what == "put back" and oracle:
+            parts = [tags.take_apart(tag, multiple=False) for tag in list(oracle)[:: (-1, 1, 2)[count % 3]]]
+            parts.append(tags.take_apart(count, multiple=True))
+            assert len(tags) + sum(map(len, parts)) == len(oracle)
+            tags.put_back(parts)
+            for at, tag in enumerate(list(oracle), 1):
+                assert tags.counts_up_to(tag) == counts_of(list(oracle.values())[:at])
         elif what == "clear" and count < 2:
             tags.clear()
             oracle.clear()
