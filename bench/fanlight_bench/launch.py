@@ -55,7 +55,8 @@ class Patience:
 class Server:
     """A server process that says where it listens. Use it as a context manager: it is stopped at the end.
 
-    lines: its output, standard error included, oldest first, at most LINES_MAX.
+    lines: its output, standard error included, oldest first, at most LINES_MAX
+    says_ready: it reports when all of its listeners are open, those that are not named here included
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Server:
         command: Sequence[str],
         *,
         listeners: Sequence[str],
+        says_ready: bool = False,
         cpu: int | None = None,
         environment: dict[str, str] | None = None,
     ) -> None:
@@ -70,6 +72,7 @@ class Server:
         self.lines: deque[str] = deque(maxlen=LINES_MAX)
         self.addresses: dict[str, tuple[str, int]] = {}
         self._listeners = list(listeners)
+        self._ready = not says_ready
         self._changed = threading.Condition()
         self._at_end = False
         with on_cpu(cpu):
@@ -77,7 +80,7 @@ class Server:
         self._reader = threading.Thread(target=self._read, name=f"output of {self.command[0]}", daemon=True)
         self._reader.start()
         try:
-            if met := self._met(lambda: all(name in self.addresses for name in self._listeners), Patience.seconds):
+            if met := self._met(self._listens, Patience.seconds):
                 return
         except BaseException:
             self.kill()
@@ -85,6 +88,9 @@ class Server:
         self.kill()  # and all that it has written is read
         within = f"did not start within {Patience.seconds:g} s (--start-timeout)"
         raise LaunchError(self._complaint(within if met is None else "ended before it listened"))
+
+    def _listens(self) -> bool:
+        return self._ready and all(name in self.addresses for name in self._listeners)
 
     def _start(self, environment: dict[str, str]) -> subprocess.Popen[str]:
         """Its process, with all that it writes in one pipe."""
@@ -180,6 +186,8 @@ class Server:
             return
         if entry.get("event") == "listening":
             self.addresses[entry["listener"]] = (entry["host"], entry["port"])
+        elif entry.get("event") == "ready":
+            self._ready = True
 
     def __enter__(self) -> Self:
         return self
@@ -217,7 +225,9 @@ class Broker(Server):
             line.append("--" + name.replace("_", "-"))
             if value is not True:
                 line.append(str(value))
-        super().__init__(line, listeners=("native", "mqtt", "http"), cpu=cpu, environment=environment)
+        super().__init__(
+            line, listeners=("native", "mqtt", "http"), says_ready=True, cpu=cpu, environment=environment
+        )
 
     @property
     def port(self) -> int:

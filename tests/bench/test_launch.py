@@ -23,6 +23,13 @@ def starting(script: str) -> str:
     return str(raised.value)
 
 
+def test_a_broker_is_waited_for_until_its_last_listener_is_open() -> None:
+    script = """listening() { echo '{"event": "listening", "listener": "'$1'", "host": "::1", "port": 1}'; }
+        listening native; sleep 0.2; listening amqp_tls; echo '{"event": "ready"}'; exec sleep 600"""
+    with Server(["sh", "-c", script], listeners=["native"], says_ready=True) as server:
+        assert set(server.addresses) == {"native", "amqp_tls"}
+
+
 def test_a_minute_is_the_default() -> None:
     assert Patience.seconds == START_SECONDS == 60.0
 

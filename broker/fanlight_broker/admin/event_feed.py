@@ -15,13 +15,13 @@ from time import time
 from typing import Any, Final, NamedTuple
 
 from fanlight_broker import event_log
+from fanlight_broker.admin.kept_keys import kept
 from fanlight_broker.overhearing import Overhearing
 
 KEPT: Final = 1_000  # events in the ring, of up to some KB each
 WAITING_MAX: Final = 256  # events for one listener
 LOOK_SECONDS: Final = 5.0
 NEAR, FAR = 0.80, 0.75  # of a limit: an event comes at the first, and the next one only after the second
-TEXT_MAX: Final = 500  # characters of a value
 
 # What events of the log are for an operator.
 OF_THE_LOG: Final[Mapping[str, str]] = {
@@ -41,7 +41,6 @@ KINDS: Final = (
     "connect", "disconnect", "slow_consumer", "refusal", "limit", "dead_letter", "reload", "admin", "drain", "trouble",
     "lost",
 )
-LEFT_OUT: Final = frozenset({"exc_info", "password", "credential"})
 
 
 class Event(NamedTuple):
@@ -123,23 +122,18 @@ class EventFeed(Overhearing):
     def heard_event(self, event: str, keys: event_log.Keys) -> None:
         kind = OF_THE_LOG.get(event)
         if kind is not None:
-            self._take(kind, {"event": event, **keys})
+            self._take(kind, event, keys)
 
     def heard_note(self, kind: str, keys: dict[str, Any]) -> None:
         if kind in OF_THE_AUDIT:
-            self._take(OF_THE_AUDIT[kind], {"event": kind, **keys})
+            self._take(OF_THE_AUDIT[kind], kind, keys)
 
     def wants_note(self, kind: str) -> bool:
         return kind in OF_THE_AUDIT
 
-    def _take(self, kind: str, keys: dict[str, Any]) -> None:
+    def _take(self, kind: str, name: str, keys: dict[str, Any]) -> None:
         self._number += 1
-        # Cut before it is kept: what a client says of itself may have as many bytes as a frame.
-        shortened = {
-            name: value if (type(value) is str and len(value) <= TEXT_MAX) or type(value) is int else shown(value)
-            for name, value in keys.items() if name not in LEFT_OUT
-        }  # fmt: skip
-        event = Event(self._number, kind, shortened, time())
+        event = Event(self._number, kind, kept(name, keys), time())
         self._ring.append(event)
         for listener in self._listeners:
             listener.take(event)
@@ -155,15 +149,15 @@ class EventFeed(Overhearing):
         for limit, used, most in self._limits():
             if most > 0 and limit not in self._near and used >= NEAR * most:
                 self._near.add(limit)
-                self._take("limit", {"event": "near", "limit": limit, "used": used, "most": most})
+                self._take("limit", "near", {"limit": limit, "used": used, "most": most})
             elif limit in self._near and used < FAR * most:
                 self._near.discard(limit)
-                self._take("limit", {"event": "below", "limit": limit, "used": used, "most": most})
+                self._take("limit", "below", {"limit": limit, "used": used, "most": most})
         for namespace, count in self._dead().items():
             more = count - self._counted.get(namespace, 0)
             self._counted[namespace] = count
             if more > 0:
-                self._take("dead_letter", {"event": "dead_letters", "namespace": namespace, "count": more})
+                self._take("dead_letter", "dead_letters", {"namespace": namespace, "count": more})
 
     # -- listeners ----------------------------------------------------------------------------------------------------
 
@@ -189,14 +183,3 @@ class EventFeed(Overhearing):
 
     def id_of(self, event: Event) -> str:
         return f"{self.epoch}-{event.number}"
-
-
-def shown(value: Any) -> Any:
-    """A value of an event for JSON, not too long."""
-    if isinstance(value, bool | int | float) or value is None:
-        return value
-    if isinstance(value, dict):
-        return {str(key)[:TEXT_MAX]: shown(each) for key, each in list(value.items())[:50]}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [shown(each) for each in list(value)[:50]]
-    return str(value)[:TEXT_MAX]

@@ -135,11 +135,12 @@ class Clients:
         self._by_number[number] = client
         hide(self._by_number, client.parts)
         self.everybody.add(client)
+        more = {"unverified_user": label} if label else {}
+        if subscriber.origin.namespace:
+            more["namespace"] = subscriber.origin.namespace
         log.info(
             "client_connected", connection=number, client=subscriber.name, address=address, port=port, agent=agent,
-            user=user,
-            **({"unverified_user": label} if label else {}),
-            **({"namespace": subscriber.namespace} if subscriber.namespace else {}),
+            user=user, **more,
         )
         return client
 

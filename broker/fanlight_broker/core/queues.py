@@ -306,7 +306,7 @@ class Queues:
     def check_reader(self, subscriber: Subscriber, queue: WorkQueue) -> None:
         """Raises NotPermitted unless a subscriber may subscribe to all filters of the queue."""
         for text, syntax in queue.subjects:
-            self._subscribing.check(subscriber, text, syntax, whole=True)
+            self._subscribing.check_permission(subscriber, text, syntax, whole=True)
 
     def check_manager(self, subscriber: Subscriber, queue: WorkQueue) -> None:
         """Raises NotPermitted unless it may do so, and may manage queues with these filters."""

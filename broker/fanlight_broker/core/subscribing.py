@@ -146,7 +146,7 @@ class Subscribing:
 
         Raises InvalidFilter, NotPermitted, LimitExceeded.
         """
-        limits = self.limits
+        limits = self._limits
         if len(subscriber.subscriptions) >= limits.subscriptions_per_client_max:
             raise LimitExceeded(
                 "too many subscriptions on this connection", "subscriptions_per_client_max",
@@ -192,7 +192,7 @@ class Subscribing:
 
     def _check_hashes(self, subscriber: Subscriber, hashes: int) -> None:
         """Bound filters with several `#`: each new topic is searched for the words between two of them."""
-        limits = self.limits
+        limits = self._limits
         if hashes < 2:
             return
         if hashes > limits.filter_hashes_max:

@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 from fanlight_broker import audit
-from fanlight_broker.admin.event_feed import KEPT, KINDS, TEXT_MAX, EventFeed, EventListener
+from fanlight_broker.admin.event_feed import KEPT, KINDS, EventFeed, EventListener
 from fanlight_broker.auditing import AuditFile
 from fanlight_broker.auth.access import Credentials
 from fanlight_broker.auth.authenticator import PasswordAuthenticator
+
+TEXT_MAX = 500  # characters of a value
 
 
 @pytest.mark.parametrize("event", ["client_connected", "client_disconnected", "not_permitted"])

@@ -59,6 +59,14 @@ def test_a_filter_that_is_malformed_or_too_many_changes_nothing() -> None:
     assert [text for text, _ in queue.filters] == [b"a", b"b"]
 
 
+def test_a_queue_is_read_where_there_may_be_no_further_subscription() -> None:
+    broker, client, queue = made(subscriptions_max=1)
+    broker.queues.bind(client, queue, b"a", "amqp")
+    with pytest.raises(LimitExceeded):
+        broker.queues.bind(client, queue, b"b", "amqp")
+    broker.queues.check_reader(client.subscriber, queue)  # what takes from it is no subscription
+
+
 def test_a_publication_with_a_route_goes_there_and_nowhere_else() -> None:
     broker, client, queue = made()
     other = broker.queues.declare(client, "other", ((b"a.b", "amqp"),), QueueOptions(), 0.0)

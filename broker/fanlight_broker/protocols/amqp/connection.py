@@ -239,8 +239,7 @@ class AmqpConnection(AmqpHandshake):
         if home is not self.broker:
             self.move(home)
             origin = origin._replace(namespace=home.name, chosen=True)
-        product, version = self._properties.get("product"), self._properties.get("version")
-        agent = " ".join([value for value in (product, version) if isinstance(value, str)])
+        agent = " ".join(filter(None, (self.property_of("product"), self.property_of("version"))))
         self._properties = {}
         self.client = home.clients.connect(
             self.outbox, self, now,

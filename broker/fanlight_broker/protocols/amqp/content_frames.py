@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from fanlight_broker.protocols.amqp.basic_methods import BasicDeliver, BasicGetOk
-from fanlight_broker.protocols.amqp.data_types import UINT16, UINT32, short_string
+from fanlight_broker.protocols.amqp.data_types import UINT32, short_string
 from fanlight_broker.protocols.amqp.field_table import LongInteger, encode_value, joined_entries, raw_entries
 from fanlight_broker.protocols.amqp.fields import unpack_fields
 from fanlight_broker.protocols.amqp.frames import FRAME_END_OCTET, HEAD, OVERHEAD, FrameType, encode_frame
-from fanlight_broker.protocols.amqp.methods import IDS, IDS_SIZE, METHOD_TYPE, AnyMethod
+from fanlight_broker.protocols.amqp.methods import BY_KIND, IDS_SIZE, METHOD_TYPE
 from fanlight_broker.protocols.amqp.properties import encode_header, joined_properties, raw_properties
 from fanlight_broker.wire.message import Message
 
@@ -20,11 +20,9 @@ COUNT_BYTES: Final = 8
 FLAGS_BYTES: Final = 2
 HEADER_BYTES: Final = 12  # class, weight and size of the body, in front of the properties
 BEFORE_HEADERS: Final = ("content_type", "content_encoding")
+DELIVER_IDS: Final = BY_KIND[BasicDeliver].ids
+GET_OK_IDS: Final = BY_KIND[BasicGetOk].ids
 TAG_BYTES: Final = 9  # delivery tag and redelivered: filled in for each delivery
-
-
-def ids_octets(kind: type[AnyMethod]) -> bytes:
-    return b"".join(map(UINT16.pack, IDS[kind]))
 
 
 def counted_properties(encoded: bytes) -> tuple[bytes, int]:
@@ -62,7 +60,7 @@ class DeliverWriter:
         self.channel = channel
         self.frame_max = frame_max
         self._counted = counted
-        self._method = ids_octets(BasicDeliver) + short_string(consumer_tag)
+        self._method = DELIVER_IDS + short_string(consumer_tag)
         self.before = None if counted else HEAD.pack(METHOD_TYPE, channel, 0) + self._method
 
     def __call__(self, message: Message) -> tuple[Any, ...]:
@@ -76,7 +74,7 @@ class DeliverWriter:
 
 def get_writer(channel: int, frame_max: int, waiting: Callable[[], int], *, counted: bool = False) -> Writer:
     """Writes basic.get-ok. waiting: the messages that remain in the queue."""
-    before, tag_at = ids_octets(BasicGetOk), HEAD.size + IDS_SIZE
+    before, tag_at = GET_OK_IDS, HEAD.size + IDS_SIZE
 
     def write(message: Message) -> tuple[bytes, int, bytes]:
         fields = unpack_fields(message.fields)

@@ -49,8 +49,8 @@ class AmqpHandshake(ProtocolConnection):
     lane: AmqpLane
     # Beside the attributes that all protocols have: together they are too many for a dict with shared keys.
     __slots__ = (
-        "_channels", "_exchange", "_identity", "_properties", "_shown", "_wants_blocked", "_wants_close", "at",
-        "channel_max", "frame_max", "heartbeat", "kombu", "login", "options", "phase", "wants_cancels",
+        "_channels", "_exchange", "_identity", "_offered", "_properties", "_shown", "_wants_blocked", "_wants_close",
+        "at", "channel_max", "frame_max", "heartbeat", "kombu", "login", "options", "phase", "wants_cancels",
     )  # fmt: skip
 
     def __init__(
@@ -71,6 +71,7 @@ class AmqpHandshake(ProtocolConnection):
         self.kombu = self.wants_cancels = False  # what the client is, and has announced
         self.at = NO_METHOD  # class and method that an error is about
         self._wants_blocked = self._wants_close = False
+        self._offered: tuple[str, ...] = ()  # mechanisms
         self._properties: Mapping[str, Any] = {}
         self._channels: dict[int, AmqpChannel] = {}
         self._exchange: LoginExchange | None = None  # of a login that is under way
@@ -89,13 +90,10 @@ class AmqpHandshake(ProtocolConnection):
             return
         self.lane.greeted = True
         self.phase = START
-        self.outbox.write(start_frame(self._mechanisms))
+        self._offered = offered(bool(self.transport.certified), self.transport.offers())
+        self.outbox.write(start_frame(self._offered))
 
     # -- login ------------------------------------------------------------------------------------------------------
-
-    @property
-    def _mechanisms(self) -> tuple[str, ...]:
-        return offered(bool(self.transport.certified), self.transport.offers())
 
     def on_start_ok(self, method: first.ConnectionStartOk, now: float) -> None:
         self._properties = method.client_properties
@@ -106,11 +104,11 @@ class AmqpHandshake(ProtocolConnection):
         self._wants_close = known.get("authentication_failure_close") is True
         self.kombu = self._properties.get("product") == "py-amqp"
         self.at = NO_METHOD
-        if method.mechanism not in self._mechanisms:
+        if method.mechanism not in self._offered:
             raise errors.AuthenticationFailed(
                 f"login with the mechanism {method.mechanism!r}, which was not offered"
             )
-        name = self._name()
+        name = self.property_of("connection_name")
         if method.mechanism == SCRAM:
             self.broker.clients.check_names(name, None)
             self._exchange = self.transport.exchange(SCRAM, None)
@@ -120,11 +118,12 @@ class AmqpHandshake(ProtocolConnection):
             return
         user, password = credentials_of(method.mechanism, method.response)
         self.broker.clients.check_names(name, user)
-        self.verify(user, password, now, name or "")
+        self.verify(user, password, now, name)
 
-    def _name(self) -> str | None:
-        name = self._properties.get("connection_name")
-        return name if isinstance(name, str) and name else None
+    def property_of(self, name: str) -> str:
+        """What the client says of itself; "": nothing."""
+        value = self._properties.get(name)
+        return value if isinstance(value, str) else ""
 
     def _step(self, response: bytes) -> None:
         assert self._exchange is not None

@@ -17,9 +17,8 @@ from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.pools import Replaying
 from fanlight_broker.core.streams import StreamReading, StreamStart, check_replayer
 from fanlight_broker.protocols.amqp import convert
-from fanlight_broker.protocols.amqp.basic_methods import BasicDeliver
 from fanlight_broker.protocols.amqp.channel_tags import ChannelTags
-from fanlight_broker.protocols.amqp.content_frames import ids_octets, with_content
+from fanlight_broker.protocols.amqp.content_frames import DELIVER_IDS, with_content
 from fanlight_broker.protocols.amqp.data_types import UINT64, short_string
 from fanlight_broker.protocols.amqp.errors import AmqpError
 from fanlight_broker.protocols.amqp.field_table import (
@@ -124,7 +123,7 @@ class StreamDeliveries:
         self.prefetch = prefetch
         self.held = 0  # deliveries that are not acknowledged
         self._channel, self._connection, self._tags, self._number = channel, connection, tags, number
-        self._method = ids_octets(BasicDeliver) + short_string(tag)
+        self._method = DELIVER_IDS + short_string(tag)
         self._may_send = may_send
         self._started = self._over = False
         self._waiting: deque[StreamEntry] = deque()  # a part of some 32 KiB

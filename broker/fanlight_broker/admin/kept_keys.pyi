@@ -1,0 +1,3 @@
+from typing import Any
+
+def kept(event: str, keys: dict[str, Any]) -> dict[str, Any]: ...
