@@ -4,7 +4,9 @@
 #   body   the payload, cut by the head of each further BODY frame; frame end
 #
 # `template` makes both, once for a message and a consumer; `address` fills in the tag and the flag. The tag is
-# one of the channel (channel_tags.pxd).
+# one of the channel (channel_tags.pxd). `write_delivery` makes no template: it writes the first delivery of a small
+# message, which nobody acknowledges, where it is sent from. What is behind the tag is the same for all consumers of a
+# message but for the channel: from the second one on it is copied.
 
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t

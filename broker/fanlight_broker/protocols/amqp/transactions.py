@@ -26,7 +26,7 @@ from fanlight_broker.wire.outbox import Outbox
 
 STEPS_MAX: Final = 10_000  # messages and acknowledgements of one transaction
 STEP_BYTES: Final = 512  # that a step takes, beside payload, properties and deliveries
-DELIVERY_BYTES: Final = 80  # two places of a row, which has twice as many as it needs at the most
+DELIVERY_BYTES: Final = 64  # two places of a row, which has twice as many as it needs at the most
 
 
 class HeldMessage(NamedTuple):
