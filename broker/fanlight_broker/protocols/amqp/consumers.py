@@ -239,7 +239,7 @@ class ChannelConsumers:
             self._broker.turns.later(partial(self._notify_cancel, consumer.tag))
 
     def _notify_cancel(self, tag: str) -> None:
-        if self._channel.is_open:
+        if self._channel.is_open and tag not in self._by_tag:  # else a new consumer would seem to have ended
             self._connection.outbox.write(method_frame(self._channel.number, basic.BasicCancel(tag, True)))
 
     def _lose_deliveries(self) -> None:

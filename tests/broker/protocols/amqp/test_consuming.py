@@ -382,3 +382,15 @@ def test_what_a_channel_gives_back_is_not_for_another_of_a_connection_that_ends(
     assert deliveries(found) == [(1, True, "a"), (2, True, "b"), (3, True, "c")]
     counts = [each.properties.headers["x-delivery-count"] for each in found if each.properties is not None]
     assert counts == [1, 1, 1]
+
+
+def test_that_a_consumer_has_ended_is_not_said_of_a_new_one_with_its_tag(peer: Peer) -> None:
+    peer.consume()
+    peer.send(b"".join(method_frame(1, each) for each in (
+        entity.QueueDelete(queue="q"), entity.QueueDeclare(queue="q"), basic.BasicConsume(queue="q", consumer_tag="c"),
+    )))  # fmt: skip
+    assert [each.method for each in peer.got()] == [
+        entity.QueueDeleteOk(0), entity.QueueDeclareOk("q", 0, 0), basic.BasicConsumeOk("c"),
+    ]  # fmt: skip
+    fill(peer, "a")
+    assert deliveries(peer.got()) == [(1, False, "a")]
