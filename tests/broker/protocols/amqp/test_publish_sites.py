@@ -8,10 +8,11 @@ import pytest
 
 from fanlight_broker.protocols.amqp import entity_methods as entity
 from fanlight_broker.protocols.amqp.exchange_routes import ExchangeRoutes
+from fanlight_broker.protocols.amqp.methods import method_frame
 from fanlight_broker.protocols.amqp.publish_routes import site_of
 from fanlight_broker.protocols.amqp.publish_sites import PublishSites
 from tests.broker.protocols.amqp.test_lane import Side
-from tests.broker.protocols.amqp.world import Peer
+from tests.broker.protocols.amqp.world import Peer, World, published
 
 
 def asked_of_python(peer: Peer) -> list[bytes]:
@@ -100,6 +101,19 @@ def test_a_binding_that_changes_makes_other_routes() -> None:
     side.writer.publish("a.2", b"x", "topic")
     side.writer.publish("", b"x", "headers", headers={"n": 1})
     assert (side.counts("q"), side.counts("r")) == (1 + 2, 3 + 1)
+
+
+def test_a_queue_that_is_deleted_and_declared_again_in_one_read_is_another() -> None:
+    world = World()
+    peer = world.channel()
+    for queue in ("q", "r", "s"):
+        peer.declare(queue)
+        peer.ask(entity.QueueBind(queue=queue, exchange="amq.fanout"))
+    both = published("q", b"x") + published("", b"x", "amq.fanout")
+    delete = {name: method_frame(1, entity.QueueDelete(queue=name, no_wait=True)) for name in ("q", "s")}
+    declare = method_frame(1, entity.QueueDeclare(queue="q", no_wait=True))
+    peer.send(both + delete["q"] + declare + both + delete["s"] + both)
+    assert [peer.counts(queue)[0] for queue in ("q", "r")] == [2, 3], "the new one is not bound"
 
 
 def test_routes_of_bindings_that_were_changed_are_let_go() -> None:
