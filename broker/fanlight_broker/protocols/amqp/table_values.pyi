@@ -1,19 +1,11 @@
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
-
-class MethodLayout(Protocol):
-    """methods.MethodLayout is one."""
-
-    @property
-    def kind(self) -> type[Any]: ...
-    @property
-    def letters(self) -> bytes: ...
+from typing import Any
 
 def read(
     octets: bytes, at: int, end: int, depth: int, timestamp: Callable[[int], int]
 ) -> tuple[dict[str, Any], int] | None: ...
 def raw(encoded: bytes) -> dict[str, bytes] | None: ...
 def read_method(
-    layouts: Mapping[bytes, MethodLayout], payload: bytes, timestamp: Callable[[int], int]
+    layouts: Mapping[bytes, Any], payload: bytes, timestamp: Callable[[int], int]
 ) -> tuple[Any, ...] | None: ...
 def fields(wires: bytes, octets: bytes, begin: int, timestamp: Callable[[int], int]) -> list[Any] | None: ...
