@@ -21,6 +21,8 @@ cdef struct ConsumerCount:
     uint64_t last
     Py_ssize_t count
     uint32_t number
+    bint known           # False: it is nobody's yet
+    bint kept            # its deliveries are left out
 
 
 cdef inline int add_count(dict found, ConsumerCount* of) except -1:
@@ -29,6 +31,35 @@ cdef inline int add_count(dict found, ConsumerCount* of) except -1:
         last, count = found[of.number]
         found[of.number] = max(last, of.last), count + of.count
     return 0
+
+
+cdef dict count_deliveries(ChannelTags tags, uint64_t tag, bint take, object kept):
+    """Up to a tag, 0: all. kept: the numbers of consumers whose deliveries are left out."""
+    cdef ConsumerCount[COUNTED] counts    # by the end of their number: a new one makes room by going to `found`
+    cdef ConsumerCount* of
+    cdef dict found = {}
+    cdef TagSlot* slot = oldest(&tags.row)
+    cdef TagSlot* counted
+    cdef int i
+    memset(counts, 0, sizeof(counts))
+    while slot is not NULL and (tag == 0 or slot.tag <= tag):
+        of = &counts[slot.number & (COUNTED - 1)]
+        if not of.known or of.number != slot.number:
+            add_count(found, of)
+            of.number, of.last, of.count, of.known = slot.number, 0, 0, True
+            of.kept = slot.number in kept
+            if not of.kept:
+                found.setdefault(slot.number, (0, 0))    # in its place
+        counted = slot
+        slot = following(&tags.row, slot)
+        if not of.kept:
+            of.last = max(of.last, counted.inner)
+            of.count += 1
+            if take:
+                take_out(&tags.row, counted)
+    for i in range(COUNTED):
+        add_count(found, &counts[i])
+    return found
 
 
 cdef inline void copy(const TagSlot* slot, TagSlot* into) noexcept:
@@ -194,28 +225,7 @@ cdef class ChannelTags:
         """Of each consumer with deliveries up to this tag: (its last one, how many). The first with the oldest comes
         first. take: they are dealt with now.
         """
-        cdef ConsumerCount[COUNTED] counts    # by the end of their number: a new one makes room by going to `found`
-        cdef ConsumerCount* of
-        cdef dict found = {}
-        cdef TagSlot* slot = oldest(&self.row)
-        cdef int i
-        memset(counts, 0, sizeof(counts))
-        while slot is not NULL and (tag == 0 or slot.tag <= tag):
-            of = &counts[slot.number & (COUNTED - 1)]
-            if of.count == 0 or of.number != slot.number:
-                add_count(found, of)
-                of.number, of.last, of.count = slot.number, 0, 0
-                found.setdefault(slot.number, (0, 0))    # in its place
-            of.last = max(of.last, slot.inner)
-            of.count += 1
-            if take:
-                take_out(&self.row, slot)
-                slot = oldest(&self.row)
-            else:
-                slot = following(&self.row, slot)
-        for i in range(COUNTED):
-            add_count(found, &counts[i])
-        return found
+        return count_deliveries(self, tag, take, ())
 
     def take_newest(self, uint64_t tag, Py_ssize_t most):
         """So many deliveries up to this tag, newest first, which are dealt with now; and the tag of the last one."""
@@ -238,15 +248,8 @@ cdef class ChannelTags:
         return found, tag
 
     def take_all_but(self, numbers not None):
-        """The deliveries of consumers that are none of these."""
-        cdef list found = []
-        cdef TagSlot* slot = oldest(&self.row)
-        while slot is not NULL:
-            if slot.number not in numbers:
-                found.append((slot.number, slot.inner))
-                take_out(&self.row, slot)
-            slot = following(&self.row, slot) if self.row.count else NULL
-        return found
+        """`counts_up_to` of all deliveries of consumers that are none of these, which are dealt with now."""
+        return count_deliveries(self, 0, True, numbers)
 
     def put_back(self, list taken not None):
         """What was taken apart is not acknowledged after all. taken: all of it at once, for each call goes over all."""

@@ -252,8 +252,8 @@ class ChannelConsumers:
     def _forget_lost(self) -> None:
         """In one pass, for all consumers that have gone in a turn."""
         self._forgetting = False
-        for number, _ in self.tags.take_all_but(self._by_number):
-            self._together.freed(number)
+        for number, (_, count) in self.tags.take_all_but(self._by_number).items():
+            self._together.freed(number, count)
         if self._channel.is_open:
             self._together.settle(self._broker.ledger.now)
             self._broker.finish()
