@@ -194,9 +194,6 @@ class ProtocolConnection(ClientConnection, ABC):
                         break
                     event = lane.advance(now)
                 begun = True
-                if event == NEED_MORE:
-                    dry = True
-                    break
                 if event in DECISIONS:
                     if lane.pending_acks and self._waits_for_receipts():
                         self._wait_for_blocker(now)
@@ -206,6 +203,9 @@ class ProtocolConnection(ClientConnection, ABC):
                     elif not self.publish(now):
                         self._wait_for_blocker(now)
                         break
+                elif event == NEED_MORE:
+                    dry = True
+                    break
                 elif event == TURN_OVER:
                     self._defer()
                     break

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 class Wire(Enum):
     """How a field is encoded (4.2.5). Bits that follow each other share octets.
 
-    The values are for compiled code (table_values.fields): an integer's are its bytes.
+    The values are for compiled code (table_values.read_method): an integer's are its bytes.
     """
 
     BIT = "t"

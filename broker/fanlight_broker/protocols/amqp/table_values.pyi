@@ -1,4 +1,4 @@
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 def read(
@@ -6,6 +6,5 @@ def read(
 ) -> tuple[dict[str, Any], int] | None: ...
 def raw(encoded: bytes) -> dict[str, bytes] | None: ...
 def read_method(
-    layouts: Mapping[bytes, Any], payload: bytes, timestamp: Callable[[int], int]
+    layouts: dict[bytes, Any], payload: bytes, timestamp: Callable[[int], int]
 ) -> tuple[Any, ...] | None: ...
-def fields(wires: bytes, octets: bytes, begin: int, timestamp: Callable[[int], int]) -> list[Any] | None: ...

@@ -46,7 +46,7 @@ def read_method(dict layouts not None, bytes payload not None, timestamp not Non
     return None if found is None else tuple.__new__(layout.kind, found)
 
 
-def fields(bytes wires not None, bytes octets not None, Py_ssize_t begin, timestamp not None):
+cdef list fields(bytes wires, bytes octets, Py_ssize_t begin, timestamp):
     """What a method has in its fields, from a place to the end; None: it is not well-formed.
 
     wires: a letter for each field, of method_types.Wire
