@@ -200,10 +200,10 @@ class Delivery(RuleBasedStateMachine):
     def close_channel(self, at: int, number: int) -> None:
         client = self.pick(at)
         if client is not None:
+            self.give_back(client.channels[number])  # the other channel may get it at once
+            client.channels[number] = Channel()
             client.peer.say(first.ChannelClose(200, "", 0, 0), number)
             self.observe(client)
-            self.give_back(client.channels[number])
-            client.channels[number] = Channel()
             client.peer.say(first.ChannelOpen(), number)
 
     @rule(at=AT)
