@@ -40,8 +40,8 @@ cdef class Window:
         readonly uint32_t number      # of its subscription
         readonly bint open            # the client is there and may be sent to
         public bint automatic         # what is sent is acknowledged by that
-        readonly Py_ssize_t sent      # deliveries in use, of
-        readonly Py_ssize_t inflight_max    # those that the client takes unacknowledged
+        readonly Py_ssize_t sent      # deliveries that the client has unacknowledged
+        readonly Py_ssize_t inflight_max    # and those that it takes so
         readonly uint64_t delivered   # to it, as a consumer
         readonly Variant variant      # how its deliveries are written
         public int rank               # consumers with a higher one come first
