@@ -30,7 +30,8 @@ cdef bint passes(Queue queue, FanoutState* publication) except -1:
 
 cdef bint write_through(Window window, FanoutState* publication) except -1:
     """`hand_over` to the only consumer of a queue, if nobody acknowledges and nothing is special: most copies of a
-    message for many queues. The delivery is written where it is sent from. False: nothing was done, or found out.
+    message for many queues. The delivery is written where it is sent from. False: nothing was done; it may still be
+    for `hand_over`.
     """
     # Pointers, because a variable would count its reference: a fifth of all that is done here.
     cdef void* message = publication.message

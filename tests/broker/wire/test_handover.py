@@ -137,7 +137,7 @@ def test_an_outbox_that_is_closed_meanwhile_gets_nothing_and_the_others_do(autom
 @pytest.mark.parametrize("charged", [False, True])
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_what_the_last_queue_has_no_room_for_is_refused_for_all(count: int, charged: bool) -> None:
-    """The places of those before it fill what was left: it dropped what its publisher was told is kept."""
+    """The queues before it filled the room that was left, so it dropped a message that was confirmed."""
     ledger, account = Ledger(1 << 30, lambda: None), Account()
     queues = [NamedQueue("q", Queue(ledger, 10, 1 << 20, account=account if charged else None)) for _ in range(count)]
     for queue in queues:

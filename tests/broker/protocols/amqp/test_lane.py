@@ -263,7 +263,7 @@ def test_confirms_that_leave_together_are_one_frame() -> None:
 
 
 def test_a_message_without_room_for_its_body_reaches_no_queue() -> None:
-    """A consumer got it and the other queue did not, although its publisher was told that all is well."""
+    """The consumer of one queue got it, the other queue dropped it, and the publisher still got basic.ack."""
     world = World()
     reader, writer = world.channel(), world.channel()
     for queue in ("q", "r"):
